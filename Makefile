@@ -1,0 +1,46 @@
+# make run: set up and train; make test: set up, then lint, types, tests. Set-up happens again only when pyproject.toml changed.
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow lint bench
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+# uv reads its own variables only, so pip's are passed on.
+UV_ENV = $(if $(PIP_FIND_LINKS),UV_FIND_LINKS="$(PIP_FIND_LINKS)") \
+         $(if $(PIP_INDEX_URL),UV_DEFAULT_INDEX="$(PIP_INDEX_URL)") \
+         $(if $(PIP_EXTRA_INDEX_URL),UV_INDEX="$(PIP_EXTRA_INDEX_URL)")
+
+help:
+	@echo "make run        train a small language model with 2 workers (about 2 minutes)"
+	@echo "make test       lint, types, tests (about 5 minutes)"
+	@echo "make test-slow  the slow tests"
+	@echo "make bench      every benchmark, quick form"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed, this is " + sys.version.split()[0] + "; name another with make PYTHON=python3.11")'
+	@echo "Setting up .venv (once; a few minutes on a slow line)"
+	@$(PYTHON) -m venv .venv
+	@if $(BIN)/python -m pip install --quiet uv; then \
+	  $(UV_ENV) $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; \
+	else \
+	  $(BIN)/python -m pip install --quiet --editable '.[dev]'; \
+	fi
+	@touch $(READY)
+
+run: $(READY)
+	@$(BIN)/orchestrate run $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+test-slow: $(READY)
+	$(BIN)/pytest -m slow
+
+bench: $(READY)
+	@for name in orchestration forest; do $(BIN)/python scripts/bench.py $$name --quick --json bench-$$name.json || exit 1; done

@@ -1,0 +1,192 @@
+"""What can happen in a run, as small dataclasses: the only thing recorders see.
+
+The driver emits each event once, in order. `event_json` and `event_from_json` carry them through the journal.
+Steps count real optimizer steps from the run's start; seconds come from a monotonic clock.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """First event of a run. `config` is the resolved configuration; `cost` has stages, train_steps, probe_steps."""
+
+    run_id: str
+    folder: str
+    config: Json
+    cost: Json
+    started_at: float  # seconds since the epoch, for people; never used for durations
+
+
+@dataclass(frozen=True)
+class RunResumed:
+    """A later process took the run up again at `step`."""
+
+    step: int
+    snapshot: str | None
+
+
+@dataclass(frozen=True)
+class JobReady:
+    """The gang of workers is up."""
+
+    world_size: int
+    device: str
+    parameters: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class PlanChosen:
+    """How gradients travel. `source` is cache, solved or none; algbw an exact fraction in GB/s or None."""
+
+    source: str
+    key: str | None = None
+    collective: str | None = None
+    algbw: str | None = None
+
+
+@dataclass(frozen=True)
+class ProbeRan:
+    """One candidate was tried and the state came back. Losses are means over ranks; validation is (steps, loss)."""
+
+    stage: int
+    purpose: str
+    first_step: int  # the real step from which it was tried
+    rates: list[float]  # one a step taken
+    train_losses: list[float]
+    validation: list[tuple[int, float]]
+    train_seconds: float
+    validation_seconds: float
+    restore_seconds: float
+
+
+@dataclass(frozen=True)
+class ForecastMade:
+    """A policy's reading of one probe."""
+
+    forecast: Forecast
+
+
+@dataclass(frozen=True)
+class RateChosen:
+    """A stage's decision."""
+
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class RangeChosen:
+    """The search interval."""
+
+    found: RangeFound
+
+
+@dataclass(frozen=True)
+class StepsTrained:
+    """A run of real steps, reported about once a second."""
+
+    stage: int
+    first_step: int
+    rates: list[float]
+    losses: list[float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A split was scored after `step` real steps. `metrics` has at least `loss`."""
+
+    step: int
+    split: str
+    metrics: dict[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A task's own evaluation (perplexity, generation …) after `step` real steps."""
+
+    step: int
+    metrics: dict[str, float]
+    samples: list[str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SnapshotSaved:
+    """A complete state is on disk. Resuming starts from the newest one that verifies."""
+
+    step: int
+    path: str  # relative to the run folder
+    policy_state: Json
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Something a person should know, in one sentence; the run goes on."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """Last event. `state` is FINISHED, FAILED or KILLED; `result` is what result.json will hold."""
+
+    state: str
+    reason: str | None
+    result: Json
+
+
+Event = (
+    RunStarted
+    | RunResumed
+    | JobReady
+    | PlanChosen
+    | ProbeRan
+    | ForecastMade
+    | RateChosen
+    | RangeChosen
+    | StepsTrained
+    | Validated
+    | Scored
+    | SnapshotSaved
+    | Warned
+    | RunEnded
+)
+
+_BY_NAME: dict[str, type[Any]] = {kind.__name__: kind for kind in Event.__args__}
+_NESTED: dict[str, type[Any]] = {"forecast": Forecast, "choice": Choice, "found": RangeFound}
+
+
+class Recorder(Protocol):
+    """Listens to a run. Recorders never see each other."""
+
+    def record(self, event: Event) -> None:
+        """Take note of one event."""
+
+    def close(self) -> None:
+        """Write out what is left; called once, whatever happened."""
+
+
+def event_json(event: Event) -> Json:
+    """The event as plain JSON values, with its name under "event"."""
+    return {"event": type(event).__name__, **dataclasses.asdict(event)}
+
+
+def event_from_json(values: Json) -> Event:
+    """The inverse of `event_json`. Only the classes of this file can come out of it."""
+    fields = dict(values)
+    kind = _BY_NAME[fields.pop("event")]
+    for name, nested in _NESTED.items():
+        if name in fields:
+            fields[name] = nested(**fields[name])
+    event: Event = kind(**fields)
+    return event

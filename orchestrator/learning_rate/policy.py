@@ -1,0 +1,139 @@
+"""The seam between deciding a learning rate and training with it: ask/tell, as in Optuna's samplers.
+
+A policy is asked for the next action, the action is carried out by whoever trains, and its outcome is told back.
+Policies know nothing of clusters, and their state is plain JSON:
+
+    while (action := policy.ask()) is not None:
+        findings = policy.tell(carry_out(action))
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.learning_rate.schedules import Schedule
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Train:
+    """Take `steps` real steps; step number s of the run (from 0) uses `schedule.rate(s)`. Ends with a snapshot."""
+
+    stage: int
+    schedule: Schedule
+    first_step: int
+    steps: int
+    validate_every: int | None = None  # steps between validations; always one at the end
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Try each candidate for `steps` steps from the present state, and come back to that state after each.
+
+    A candidate's schedule is evaluated at 0 … steps-1. A candidate whose loss stops being finite, or exceeds
+    `stop_above`, may be ended early; its series are then shorter.
+    """
+
+    stage: int
+    candidates: tuple[Schedule, ...]
+    steps: int
+    purpose: str  # "range_test" or "search"
+    validate_every: int | None = None  # None: no validation during a probe
+    stop_above: float | None = None
+
+
+Action = Train | Probe
+
+
+@dataclass(frozen=True)
+class Series:
+    """Losses seen: `train[i]` is the mean over ranks at step i; `validation` holds (steps taken, loss) pairs."""
+
+    train: tuple[float, ...]
+    validation: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Outcome of a Train."""
+
+    series: Series
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Outcome of a Probe: one series a candidate, in the order asked."""
+
+    series: tuple[Series, ...]
+
+
+Outcome = Trained | Probed
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a policy made of one probe: the loss expected `horizon` steps from the stage's start."""
+
+    stage: int
+    rate: float
+    loss: float
+    horizon: int
+    quality: float  # 0 (no better than a constant) … 1 (the curve explains the series)
+    diverged: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The rate that a stage will use and what spoke for it. `surrogate` rows are (rate, mean, standard deviation)."""
+
+    stage: int
+    rate: float
+    reason: str
+    steps: int
+    surrogate: tuple[tuple[float, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class RangeFound:
+    """The interval in which rates will be searched."""
+
+    low: float
+    high: float
+    reason: str
+
+
+Finding = Forecast | Choice | RangeFound
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a policy will spend, known beforehand (upper bounds). Steps are optimizer steps of the whole job."""
+
+    stages: int
+    train_steps: int
+    probe_steps: int
+
+
+class Policy(ABC):
+    """Decides learning rates. Deterministic: equal outcomes give equal actions."""
+
+    @abstractmethod
+    def ask(self) -> Action | None:
+        """The next action, or None when the budget is spent. Asking twice without telling gives the same action."""
+
+    @abstractmethod
+    def tell(self, outcome: Outcome) -> tuple[Finding, ...]:
+        """Take the outcome of the action last asked for; returns what was concluded from it."""
+
+    @abstractmethod
+    def cost(self) -> Cost:
+        """The whole run's cost."""
+
+    @abstractmethod
+    def state(self) -> Json:
+        """Everything needed to go on later, as plain JSON values."""
+
+    @abstractmethod
+    def load_state(self, state: Json) -> None:
+        """Take up a state that `state()` gave, possibly after a trip through JSON text."""
