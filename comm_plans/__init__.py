@@ -1,0 +1,30 @@
+"""Networks and what moves over them: a topology in, a verified communication plan out.
+
+Names load on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comm_plans.cache import PlanCache as PlanCache
+    from comm_plans.plan import Plan as Plan
+    from comm_plans.solve import solve as solve
+    from comm_plans.topology import Topology as Topology
+
+_HOMES = {
+    "Plan": "comm_plans.plan",
+    "PlanCache": "comm_plans.cache",
+    "Topology": "comm_plans.topology",
+    "solve": "comm_plans.solve",
+}
+
+__all__ = ["Plan", "PlanCache", "Topology", "solve"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'comm_plans' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,1 @@
+"""A cluster's own words about itself → a `Topology`; one file a source."""
