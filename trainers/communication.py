@@ -1,0 +1,68 @@
+"""Ranks that train together: how they meet, how a model becomes data-parallel, how numbers become equal on all."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+Backend = Literal["gloo", "nccl"]
+
+
+def host_store(address: str, world_size: int, timeout: float = 60.0) -> dist.TCPStore:
+    """The meeting point, made by rank 0 on a port that the system picks (`.port`), so that no port can be taken.
+
+    address: where the other ranks reach this host. timeout: seconds to wait for them. Doesn't wait here.
+    """
+    return _store(address, 0, world_size, timeout, is_master=True)
+
+
+def join_store(address: str, port: int, world_size: int, timeout: float = 60.0) -> dist.TCPStore:
+    """The meeting point as every rank but 0 sees it."""
+    return _store(address, port, world_size, timeout, is_master=False)
+
+
+def _store(address: str, port: int, world_size: int, timeout: float, is_master: bool) -> dist.TCPStore:
+    limit = timedelta(seconds=timeout)
+    return dist.TCPStore(address, port, world_size, is_master, timeout=limit, wait_for_workers=False)
+
+
+@contextmanager
+def process_group(
+    store: dist.Store, rank: int, world_size: int, backend: Backend = "gloo", timeout: float = 60.0
+) -> Iterator[None]:
+    """Be `rank` of a group inside the block. timeout: seconds after which a silent peer is an error (RuntimeError)."""
+    limit = timedelta(seconds=timeout)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=limit)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def data_parallel(model: nn.Module) -> DistributedDataParallel:
+    """The model with gradients averaged over ranks during the backward pass; weights become rank 0's."""
+    device = next(model.parameters()).device
+    return DistributedDataParallel(
+        model, device_ids=[device.index or 0] if device.type == "cuda" else None, gradient_as_bucket_view=True
+    )
+
+
+def share_buffers(model: nn.Module) -> None:
+    """Give every rank rank 0's buffers. Data parallelism does so before a step; this does it after the last one."""
+    for buffer in model.buffers():
+        dist.broadcast(buffer, src=0)
+
+
+def sum_over_ranks(values: list[float], device: torch.device) -> list[float]:
+    """Sums over all ranks, in float64; equal on every rank, and the values themselves without a process group."""
+    if not dist.is_initialized():
+        return values
+    totals: Tensor = torch.tensor(values, dtype=torch.float64, device=device)
+    dist.all_reduce(totals)
+    summed: list[float] = totals.tolist()
+    return summed

@@ -1,0 +1,5 @@
+"""What goes wrong with data, said so that a person can mend it."""
+
+
+class DataError(Exception):
+    """Data that is missing, damaged or too small; one sentence with the file or key and the way to mend it."""

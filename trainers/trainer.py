@@ -1,0 +1,182 @@
+"""One rank of a training: steps at the rates it is told, validation, and its whole state kept and restored."""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import Module, Parameter
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+
+from trainers.communication import data_parallel, share_buffers, sum_over_ranks
+from trainers.data.order import DataOrder
+from trainers.options import TrainerOptions
+from trainers.random_state import seed_all
+from trainers.snapshot import Snapshot
+from trainers.tasks.task import Batch, DataSet, Task
+from trainers.training_state import capture, reinstate, weights
+from trainers.validation import evaluation_mode, evenly_spaced, mean_scores
+
+__all__ = ["Trainer", "TrainerOptions"]
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class Trainer:
+    """Trains a task. Seeds the process's random generators and sets its number of threads; expects one per process.
+
+    optimizer: makes the optimizer from the parameters; its own rate is never used.
+    rank, world_size: with more than one rank, torch.distributed must be initialised already (DDP does the rest).
+    Raises DataError when the training split is smaller than one step's batch.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        optimizer: Callable[[Iterable[Parameter]], Optimizer],
+        options: TrainerOptions,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        torch.set_num_threads(options.threads)
+        self._task, self._options, self._rank, self._world_size = task, options, rank, world_size
+        self._device = torch.device(options.device)
+        self._splits = task.build_data()
+        samples_per_step = options.batch_size * options.accumulate
+        self._order = DataOrder(len(self._splits.train), samples_per_step, world_size, options.seed)
+        seed_all(options.seed)
+        self.model = task.build_model().to(self._device)
+        self._optimizer = optimizer(self.model.parameters())
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "float16")
+        self.step = 0
+        self._parallel: Module = self.model
+        if world_size > 1:
+            self._parallel = data_parallel(self.model)
+            self._settle()
+        seed_all(options.seed, rank + 1)  # dropout differs between ranks, the initial weights don't
+
+    @property
+    def parameters_count(self) -> int:
+        """Trainable and frozen parameters, shared ones once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
+        """One optimizer step a rate, set right before its step; returns this rank's mean loss of each step.
+
+        With `stop_above`, ends after the first step whose mean over all ranks is above it or not finite.
+        """
+        self.model.train()
+        losses = []
+        for rate in rates:
+            losses.append(self._train_step(rate))
+            if stop_above is not None and self._exceeds(losses[-1], stop_above):
+                break
+        if self._world_size > 1:
+            share_buffers(self.model)
+        return [float(loss) for loss in losses]
+
+    def validate(self, split: str = "validation") -> dict[str, float]:
+        """Means over "train", "validation" or "test" of "loss" and the task's metrics, equal on every rank."""
+        data: DataSet = getattr(self._splits, split)
+        wanted = self._options.validation_samples if split == "validation" else None
+        indices = evenly_spaced(len(data), wanted)
+
+        def score(chosen: Tensor) -> dict[str, Tensor]:
+            batch = self._to_device(data[chosen])
+            with self._autocast():
+                metrics = self._task.metrics(self.model, batch)
+                return metrics if "loss" in metrics else {"loss": self._task.loss(self.model, batch), **metrics}
+
+        with evaluation_mode(self.model, self._options.seed):
+            return mean_scores(score, indices, self._options.batch_size, self._rank, self._world_size, self._device)
+
+    def evaluate(self) -> tuple[dict[str, float], list[str]]:
+        """The task's own evaluation, run by this rank alone: metrics, and samples for people to read."""
+        with evaluation_mode(self.model, self._options.seed):
+            return self._task.evaluate(self.model, self.step)
+
+    def snapshot(self, reuse: Snapshot | None = None) -> Snapshot:
+        """Copy the whole training state to CPU memory. `reuse`: a snapshot no longer needed, whose memory is taken."""
+        return capture(self.model, self._optimizer, self._scaler, self.step, reuse)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot: the next step gives the bits it would have given then. ValueError: another model's."""
+        self.step = reinstate(snapshot, self.model, self._optimizer, self._scaler)
+
+    def rates(self) -> list[float]:
+        """The rate of every parameter group as the last step used it."""
+        return [float(group["lr"]) for group in self._optimizer.param_groups]
+
+    def weights_sha256(self) -> str:
+        """SHA-256 over all parameters and buffers in name order: names, types, shapes, bytes."""
+        digest = hashlib.sha256()
+        for name, tensor in weights(self.model).items():
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+    def save_weights(self, path: Path) -> None:
+        """Write the model's `state_dict` as safetensors."""
+        state = self.model.state_dict()
+        save_file({name: tensor.cpu().contiguous().clone() for name, tensor in state.items()}, path)
+
+    def _train_step(self, rate: float) -> Tensor:
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        loss = self._backward()
+        if self._options.clip is not None:
+            self._scaler.unscale_(self._optimizer)
+            clip_grad_norm_(self.model.parameters(), self._options.clip)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        self._optimizer.zero_grad()
+        self.step += 1
+        return loss
+
+    def _backward(self) -> Tensor:
+        """Gradients of the present step's batch, averaged over ranks; returns this rank's mean loss."""
+        indices = torch.from_numpy(self._order.indices(self.step, self._rank))
+        parts = indices.split(self._options.batch_size)
+        total = torch.zeros((), device=self._device)
+        for number, part in enumerate(parts):
+            batch = self._to_device(self._splits.train[part])
+            with self._synchronised_only_if(number == len(parts) - 1):
+                with self._autocast():
+                    loss = self._task.loss(self._parallel, batch) / len(parts)
+                self._scaler.scale(loss).backward()
+            total += loss.detach()
+        return total
+
+    def _settle(self) -> None:
+        """Run one backward pass for nothing: after its first, DDP regroups the gradients it sums.
+
+        Sums of three and more ranks depend on the grouping, and a resumed run must not differ from an undisturbed one.
+        """
+        before = self.snapshot()
+        self._backward()
+        self._optimizer.zero_grad()
+        self.restore(before)
+
+    def _exceeds(self, loss: Tensor, limit: float) -> bool:
+        mean = sum_over_ranks([float(loss)], self._device)[0] / self._world_size
+        return not (math.isfinite(mean) and mean <= limit)
+
+    def _synchronised_only_if(self, last: bool) -> AbstractContextManager[None]:
+        if isinstance(self._parallel, DistributedDataParallel) and not last:
+            return self._parallel.no_sync()
+        return nullcontext()
+
+    def _autocast(self) -> torch.autocast:
+        precision = self._options.precision
+        return torch.autocast(self._device.type, _DTYPES[precision], enabled=precision != "float32")
+
+    def _to_device(self, batch: Batch) -> Batch:
+        if isinstance(batch, Tensor):
+            return batch.to(self._device, non_blocking=True)
+        return tuple(tensor.to(self._device, non_blocking=True) for tensor in batch)
