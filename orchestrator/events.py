@@ -5,6 +5,7 @@ Steps count real optimizer steps from the run's start; seconds come from a monot
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -163,7 +164,19 @@ Event = (
 )
 
 _BY_NAME: dict[str, type[Any]] = {kind.__name__: kind for kind in Event.__args__}
-_NESTED: dict[str, type[Any]] = {"forecast": Forecast, "choice": Choice, "found": RangeFound}
+
+
+def _choice(values: Json) -> Choice:
+    return Choice(**{**values, "surrogate": tuple(tuple(row) for row in values["surrogate"])})
+
+
+# Fields that JSON cannot hold as they are, and how each comes back.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "forecast": lambda values: Forecast(**values),
+    "choice": _choice,
+    "found": lambda values: RangeFound(**values),
+    "validation": lambda rows: [tuple(row) for row in rows],
+}
 
 
 class Recorder(Protocol):
@@ -185,8 +198,7 @@ def event_from_json(values: Json) -> Event:
     """The inverse of `event_json`. Only the classes of this file can come out of it."""
     fields = dict(values)
     kind = _BY_NAME[fields.pop("event")]
-    for name, nested in _NESTED.items():
-        if name in fields:
-            fields[name] = nested(**fields[name])
+    for name in fields.keys() & _READERS.keys():
+        fields[name] = _READERS[name](fields[name])
     event: Event = kind(**fields)
     return event

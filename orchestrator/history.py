@@ -1,0 +1,210 @@
+"""What a run's events add up to: its real steps, its probes and its stages, as if it had never been interrupted.
+
+A process that resumes goes back to a snapshot, so steps and probes after that snapshot may stand twice in the journal.
+Here each counts once, the later one. Report, figures, comparison and summary all start from this.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from orchestrator.events import (
+    Event,
+    ForecastMade,
+    JobReady,
+    PlanChosen,
+    ProbeRan,
+    RangeChosen,
+    RateChosen,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    Scored,
+    SnapshotSaved,
+    StepsTrained,
+    Validated,
+    Warned,
+)
+from orchestrator.learning_rate.policy import Choice, Forecast
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Steps taken one after another. `start` counts all steps before it, probes included; `first_step` real ones."""
+
+    kind: str  # "train" or "probe"
+    stage: int
+    start: int
+    first_step: int
+    rates: list[float]
+    losses: list[float]
+    validation: list[tuple[int, float]]
+
+    @property
+    def end(self) -> int:
+        """All steps taken when it was over."""
+        return self.start + len(self.rates)
+
+
+@dataclass
+class Stage:
+    """One stage's search and decision. `first_step` is the real step at which it begins."""
+
+    number: int
+    first_step: int
+    probes: list[ProbeRan] = field(default_factory=list)
+    forecasts: list[Forecast] = field(default_factory=list)
+    choice: Choice | None = None
+
+
+@dataclass
+class History:
+    """A run, put in order."""
+
+    started: RunStarted | None = None
+    job: JobReady | None = None
+    plan: PlanChosen | None = None
+    found: RangeChosen | None = None
+    ended: RunEnded | None = None
+    segments: list[Segment] = field(default_factory=list)
+    stages: dict[int, Stage] = field(default_factory=dict)
+    validations: list[Validated] = field(default_factory=list)
+    scores: list[Scored] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    resumed: int = 0
+
+    @property
+    def train_steps(self) -> int:
+        """Real optimizer steps."""
+        return sum(len(each.rates) for each in self.segments if each.kind == "train")
+
+    @property
+    def probe_steps(self) -> int:
+        """Steps spent on the search, all taken back."""
+        return sum(len(each.rates) for each in self.segments if each.kind == "probe")
+
+    def total_steps(self, step: int) -> int:
+        """All steps, probes included, that had been taken when real step number `step` was about to run."""
+        position = 0
+        for segment in self.segments:
+            if segment.kind == "train" and segment.first_step < step:
+                position = segment.start + min(step - segment.first_step, len(segment.rates))
+        return position
+
+    def last(self, split: str) -> Validated | None:
+        """The last validation on a split."""
+        return next((each for each in reversed(self.validations) if each.split == split), None)
+
+
+def history(events: Sequence[Event]) -> History:
+    """Put a run's events in order; an unfinished run gives what there is so far."""
+    story = History(resumed=sum(isinstance(event, RunResumed) for event in events))
+    for event in undisturbed(events):
+        _add(story, event)
+    if events and isinstance(events[-1], RunEnded):
+        story.ended = events[-1]
+    return story
+
+
+def undisturbed(events: Sequence[Event]) -> list[Event]:
+    """The events without those that were done again after a resume."""
+    kept: list[Event] = []
+    redoable: list[Event] = []
+    for event in events:
+        if isinstance(event, RunResumed):
+            kept, redoable = _gone_back(kept, event.step)
+            continue
+        earlier = next((old for old in redoable if _identity(old) == _identity(event) is not None), None)
+        if earlier is not None:
+            kept, redoable = _without(kept, earlier), _without(redoable, earlier)
+        kept.append(event)
+    return kept
+
+
+def _without(events: list[Event], gone: Event) -> list[Event]:
+    return [event for event in events if event is not gone]
+
+
+def _gone_back(kept: list[Event], step: int) -> tuple[list[Event], list[Event]]:
+    """What still counts after a return to the snapshot of `step`, and what of that may yet be done again.
+
+    A search made after the snapshot counts, for a policy may take it up from the journal; steps trained do not.
+    """
+    saved = [at for at, event in enumerate(kept, start=1) if isinstance(event, SnapshotSaved) and event.step == step]
+    begin = saved[-1] if saved else 0
+    search = list(takewhile(lambda event: not isinstance(event, StepsTrained), kept[begin:]))
+    said = [event for event in kept[begin + len(search) :] if isinstance(event, Warned)]
+    return kept[:begin] + search + said, search
+
+
+def _identity(event: Event) -> Hashable:
+    """Equal for an event and the same thing done again; None for what cannot be done again."""
+    match event:
+        case ProbeRan():
+            return ("probe", event.stage, event.first_step, tuple(event.rates))
+        case ForecastMade():
+            return ("forecast", event.forecast.stage, event.forecast.rate)
+        case RateChosen():
+            return ("choice", event.choice.stage)
+        case RangeChosen():
+            return "range"
+        case Validated():
+            return ("validated", event.step, event.split)
+        case Scored():
+            return ("scored", event.step)
+    return None
+
+
+def _add(story: History, event: Event) -> None:
+    match event:
+        case RunStarted():
+            story.started = event
+        case JobReady():
+            story.job = event
+        case PlanChosen():
+            story.plan = event
+        case RangeChosen():
+            story.found = event
+        case ProbeRan():
+            _stage(story, event.stage, event.first_step).probes.append(event)
+            _append(story, "probe", event.stage, event.first_step, event.rates, event.train_losses, event.validation)
+        case ForecastMade():
+            _stage(story, event.forecast.stage, _next_step(story)).forecasts.append(event.forecast)
+        case RateChosen():
+            _stage(story, event.choice.stage, _next_step(story)).choice = event.choice
+        case StepsTrained():
+            _stage(story, event.stage, event.first_step)
+            _append(story, "train", event.stage, event.first_step, event.rates, event.losses, [])
+        case Validated():
+            story.validations.append(event)
+        case Scored():
+            story.scores.append(event)
+        case Warned():
+            story.warnings.append(event.message)
+
+
+def _stage(story: History, number: int, first_step: int) -> Stage:
+    return story.stages.setdefault(number, Stage(number, first_step))
+
+
+def _next_step(story: History) -> int:
+    return max((each.first_step + len(each.rates) for each in story.segments if each.kind == "train"), default=0)
+
+
+def _append(
+    story: History,
+    kind: str,
+    stage: int,
+    first_step: int,
+    rates: list[float],
+    losses: list[float],
+    validation: list[tuple[int, float]],
+) -> None:
+    """Chunks of one stage's training are one segment; every probe is its own."""
+    last = story.segments[-1] if story.segments else None
+    if last is not None and (last.kind, last.stage) == ("train", stage) and kind == "train":
+        last.rates.extend(rates)
+        last.losses.extend(losses)
+        return
+    start = last.end if last is not None else 0
+    story.segments.append(Segment(kind, stage, start, first_step, list(rates), list(losses), list(validation)))

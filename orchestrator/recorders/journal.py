@@ -1,0 +1,158 @@
+"""journal.jsonl: every event of a run, one JSON line each, from which a killed run resumes.
+
+Lines are only ever appended. What a decision rests on is on the disk before the run goes on; a line torn by a kill is
+ignored when reading and cut off before the next one is appended. Each line also has `n`, its number from 0, and
+`seconds`, the time the run has been worked on, summed over all the processes that took it up.
+"""
+
+import fcntl
+import json
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import UserError
+from orchestrator.events import (
+    Event,
+    ForecastMade,
+    Json,
+    ProbeRan,
+    RangeChosen,
+    RateChosen,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SnapshotSaved,
+    event_from_json,
+    event_json,
+)
+from orchestrator.recorders.secrets import mask_all
+
+JOURNAL = "journal.jsonl"
+
+_DECISIVE = (RunStarted, RunResumed, ProbeRan, ForecastMade, RateChosen, RangeChosen, SnapshotSaved, RunEnded)
+_FLOAT = "$float"  # JSON has no NaN or infinity: {"$float": "nan"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a journal."""
+
+    n: int
+    seconds: float
+    event: Event
+
+
+class Journal:
+    """The recorder that must not fail: a run whose journal cannot be written stops with a sentence.
+
+    One process at a time holds a journal; a second one gets a UserError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab")
+        self._lock()
+        entries, intact = _parse(path)
+        self._file.truncate(intact)
+        self._next = len(entries)
+        self._began = time.monotonic() - (entries[-1].seconds if entries else 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has been worked on so far, over all processes."""
+        return time.monotonic() - self._began
+
+    def record(self, event: Event) -> None:
+        """Append one line; decisions are on the disk when this returns."""
+        line = _dump({"n": self._next, "seconds": round(self.seconds, 3), **event_json(event)})
+        try:
+            self._file.write(line)
+            self._file.flush()
+            if isinstance(event, _DECISIVE):
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            raise UserError(
+                f"{self._path} cannot be written ({error.strerror}): make room, then `orchestrate resume` this folder"
+            ) from error
+        self._next += 1
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise UserError(
+                f"{self._path.parent} is being worked on by another process: wait for it or end it first"
+            ) from None
+
+
+def read_journal(path: Path) -> list[Event]:
+    """All events of a journal in order; a torn last line is left out.
+
+    Raises UserError where there is no journal or where a line before the last is damaged.
+    """
+    return [entry.event for entry in read_entries(path)]
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """As `read_journal`, with each line's number and time."""
+    if not path.is_file():
+        raise UserError(f"{path.parent} is no run folder: it has no {path.name}; name the folder that a run printed")
+    return _parse(path)[0]
+
+
+def _parse(path: Path) -> tuple[list[Entry], int]:
+    """The entries of all whole lines, and how many bytes those lines take."""
+    entries: list[Entry] = []
+    intact = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                entries.append(_entry(line))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                if file.read(1):
+                    raise UserError(
+                        f"{path} is damaged at line {number}: cut the file off before that line to go on from there"
+                    ) from error
+                break
+            intact += len(line)
+    return entries, intact
+
+
+def _entry(line: bytes) -> Entry:
+    if not line.endswith(b"\n"):
+        raise ValueError("the line has no end")
+    values = json.loads(line, object_hook=_with_float)
+    return Entry(values.pop("n"), values.pop("seconds"), event_from_json(values))
+
+
+def _dump(values: Json) -> bytes:
+    values = mask_all(values)
+    try:
+        text = json.dumps(values, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        text = json.dumps(_tagged(values), allow_nan=False, separators=(",", ":"))
+    return text.encode() + b"\n"
+
+
+def _tagged(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _tagged(value) for key, value in values.items()}
+    if isinstance(values, list | tuple):
+        return [_tagged(value) for value in values]
+    if isinstance(values, float) and not math.isfinite(values):
+        return {_FLOAT: repr(float(values))}
+    return values
+
+
+def _with_float(values: Json) -> Any:
+    return float(values[_FLOAT]) if values.keys() == {_FLOAT} else values
