@@ -69,7 +69,7 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True)
 class OneCycle(Schedule):
-    """From `start` up to `peak` in `rise` steps and down to `floor` at `steps`, both along half cosines (Smith 2018)."""
+    """From `start` up to `peak` in `rise` steps and down to `floor` at `steps`, both half cosines (Smith 2018)."""
 
     peak: float
     steps: int
