@@ -42,6 +42,13 @@ class Network:
         """Number of nodes."""
         return len(self._degree)
 
+    def add_node(self) -> int:
+        """One more node, without arcs; returns its number."""
+        self._adjacency = np.concatenate([self._adjacency, np.zeros_like(self._adjacency[:1])])
+        self._degree = np.append(self._degree, np.int32(0))
+        self._level = np.append(self._level, np.int32(0))
+        return self.nodes - 1
+
     def capacity(self, source: int, target: int) -> int:
         """Capacity of the arc source→target, 0 where there is none."""
         arc = self._arc.get((source, target))
@@ -52,7 +59,8 @@ class Network:
         if capacity >= 2**62:
             raise OverflowError(f"a capacity of {capacity} does not fit the 62 bits that flows are counted in")
         arc = self._arc.get((source, target))
-        self._capacity[self._new_pair(source, target) if arc is None else arc] = capacity
+        arc = self._new_pair(source, target) if arc is None else arc
+        self._capacity[arc] = capacity
 
     def add_capacity(self, source: int, target: int, amount: int) -> None:
         """Add `amount` (it may be negative) to the capacity of source→target."""

@@ -1,0 +1,121 @@
+"""Switches removed from a network by edge splitting, without lowering any cut that matters (ForestColl, §4.2).
+
+Replacing γ units of u→w→t by γ units of u→t keeps "every terminal can receive all data"; the largest such γ has a
+closed form over two families of max-flows. What is removed is remembered, so that logical arcs can be led back to
+physical paths.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from comm_plans.forest.optimum import Arc, flow_network
+from comm_plans.max_flow import Network
+
+
+@dataclass
+class Splits:
+    """Logical capacities between terminals, and how much of each logical arc was led through which switch."""
+
+    capacities: dict[Arc, int]
+    through: dict[Arc, dict[int, int]] = field(default_factory=dict)
+
+
+class _Splitter:
+    """The network while its switches disappear."""
+
+    def __init__(self, capacities: Mapping[Arc, int], weights: Mapping[int, int], nodes: int) -> None:
+        self.source, self.terminals, self.need = nodes, list(weights), sum(weights.values())
+        self.network: Network = flow_network(capacities, weights, nodes)
+        self.splits = Splits({arc: capacity for arc, capacity in capacities.items() if capacity})
+        self.out: list[set[int]] = [set() for _ in range(nodes)]
+        self.into: list[set[int]] = [set() for _ in range(nodes)]
+        for u, v in self.splits.capacities:
+            self.out[u].add(v)
+            self.into[v].add(u)
+
+    def remove(self, switch: int) -> None:
+        """Replace every path through the switch by logical arcs; capacity left over on its way in is dropped."""
+        for u in sorted(self.into[switch]):
+            for t in self._targets(u, switch):
+                if (u, switch) not in self.splits.capacities:
+                    break
+                if (switch, t) in self.splits.capacities:
+                    self._split(u, switch, t, self._splittable(u, switch, t))
+        for u in list(self.into[switch]):
+            self._change(u, switch, -self.splits.capacities[u, switch])
+        for t in list(self.out[switch]):
+            self._change(switch, t, -self.splits.capacities[switch, t])
+
+    def _targets(self, u: int, switch: int) -> list[int]:
+        """Nodes behind the switch, those farthest from u without it first: they need it most; u itself comes last."""
+        nodes, distance = len(self.out), self._distances(u, switch)
+        far = {t: distance.get(t, nodes) for t in self.out[switch]}
+        return sorted(far, key=lambda t: (-far[t], (t - u) % nodes or nodes))
+
+    def _distances(self, u: int, without: int) -> dict[int, int]:
+        distance, queue = {u: 0}, deque([u])
+        while queue:
+            node = queue.popleft()
+            for reached in self.out[node]:
+                if reached != without and reached not in distance:
+                    distance[reached] = distance[node] + 1
+                    queue.append(reached)
+        return distance
+
+    def _splittable(self, u: int, switch: int, t: int) -> int:
+        """γ: the most that can be led from u to t directly with every terminal still able to receive all data."""
+        most = min(self.splits.capacities[u, switch], self.splits.capacities[switch, t])
+        others = [v for v in self.terminals if v not in (u, t)]
+        most = self.network.least_excess([self.source, u, t], others, self.need, most, kept=[switch])
+        if most <= 0:
+            return 0
+        if u in self.terminals or t in self.terminals:
+            sinks, kept = [u], [t] if t != u else []
+        else:
+            sinks, kept = self.terminals, [u, t]
+        return max(0, self.network.least_excess([self.source, switch], sinks, self.need, most, kept))
+
+    def _split(self, u: int, switch: int, t: int, amount: int) -> None:
+        if amount == 0:
+            return
+        self._change(u, switch, -amount)
+        self._change(switch, t, -amount)
+        if u != t:
+            self._change(u, t, amount)
+            through = self.splits.through.setdefault((u, t), {})
+            through[switch] = through.get(switch, 0) + amount
+
+    def _change(self, u: int, v: int, amount: int) -> None:
+        capacity = self.splits.capacities.get((u, v), 0) + amount
+        self.network.set_capacity(u, v, capacity)
+        if capacity:
+            self.splits.capacities[u, v] = capacity
+            self.out[u].add(v)
+            self.into[v].add(u)
+        else:
+            del self.splits.capacities[u, v]
+            self.out[u].discard(v)
+            self.into[v].discard(u)
+
+
+def remove_switches(capacities: Mapping[Arc, int], weights: Mapping[int, int], nodes: int) -> Splits:
+    """Integer capacities between the terminals `weights` (node → multiplicity as a root) with the same optimum.
+
+    Needs max-flow ≥ sum of the weights from the weights to every terminal, and no switch that sends more than it
+    receives.
+    """
+    splitter = _Splitter(capacities, weights, nodes)
+    for switch in removal_order(capacities, weights):
+        splitter.remove(switch)
+    return splitter.splits
+
+
+def removal_order(capacities: Mapping[Arc, int], weights: Mapping[int, int]) -> Sequence[int]:
+    """Switches with most links first: splitting the spine early leaves the local choices to the local switches."""
+    links: dict[int, int] = {}
+    for arc in capacities:
+        for node in arc:
+            if node not in weights:
+                links[node] = links.get(node, 0) + 1
+    return sorted(links, key=lambda switch: (-links[switch], switch))
