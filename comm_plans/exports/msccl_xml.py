@@ -1,0 +1,150 @@
+"""A verified plan as MSCCL XML, which the interpreters in MSCCL and RCCL run in place of NCCL's own algorithms.
+
+The dialect is the one both parsers accept: `inplace`, `outofplace`, `minBytes` and `maxBytes` always present, one
+dependency a step, counts below 72. Input buffers are never written. The full buffer is `nchunksperloop` chunks; the
+interpreter repeats the program over a long message, slice by slice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from comm_plans.errors import PlansError
+from comm_plans.exports.msccl_lowering import lower
+from comm_plans.exports.msccl_program import Program, Step, ThreadBlock
+from comm_plans.plan import Plan
+from comm_plans.verifier import verify
+
+NAMES = {
+    "all_gather": "allgather",
+    "reduce_scatter": "reduce_scatter",
+    "all_reduce": "allreduce",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+}
+MOST_CHANNELS = 32
+MOST_STEPS = 256  # in a thread block
+MOST_BLOCKS = 108  # on a GPU: all must be resident at once, and an A100 has 108 multiprocessors
+MOST_CHUNKS = 2**15 - 1  # offsets are 16-bit integers in the interpreter
+ANY_SIZE = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class MscclReport:
+    """What the program costs: the most thread blocks, steps and scratch chunks anywhere, channels, chunks a loop, and
+    connections that leave each host (many of them through one network card are slow, whatever the plan says)."""
+
+    chunks: int
+    channels: int
+    thread_blocks: int
+    steps: int
+    scratch_chunks: int
+    connections_by_host: dict[str, int]
+
+
+def msccl_xml(plan: Plan) -> tuple[str, MscclReport]:
+    """The XML text of `plan` and what it costs.
+
+    Raises PlanError if the plan fails verification, and PlansError if MSCCL cannot express it (switches that multicast
+    or reduce, unequal shards) or it exceeds a limit of the interpreters.
+    """
+    verify(plan.to_document())
+    program = lower(plan)
+    report = _report(plan, program)
+    _check_limits(report)
+    root = _algorithm(plan, program)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n", report
+
+
+def _report(plan: Plan, program: Program) -> MscclReport:
+    host_of = {rank: host for host, members in plan.topology.hosts.items() for rank in members}
+    names = plan.topology.ranks
+    leaving: Counter[str] = Counter(dict.fromkeys(plan.topology.hosts, 0))
+    for (sender, receiver), channels in program.taken.items():
+        host = host_of.get(names[sender], names[sender])
+        if host != host_of.get(names[receiver], names[receiver]):
+            leaving[host] += len(channels)
+    return MscclReport(
+        chunks=program.chunks,
+        channels=program.channels,
+        thread_blocks=max(len(blocks) for blocks in program.blocks),
+        steps=max(len(block.steps) for blocks in program.blocks for block in blocks),
+        scratch_chunks=max(program.scratch.values(), default=0),
+        connections_by_host=dict(leaving),
+    )
+
+
+def _check_limits(report: MscclReport) -> None:
+    limits = (
+        ("channels", report.channels, MOST_CHANNELS),
+        ("thread blocks on a GPU", report.thread_blocks, MOST_BLOCKS),
+        ("steps in a thread block", report.steps, MOST_STEPS),
+        ("chunks a loop", report.chunks, MOST_CHUNKS),
+        ("scratch chunks on a GPU", report.scratch_chunks, MOST_CHUNKS),
+    )
+    for what, value, limit in limits:
+        if value > limit:
+            raise PlansError(
+                f"This plan needs {value} {what} as MSCCL XML, which allows {limit}; "
+                "solve again with fewer trees, such as --trees-per-rank 1."
+            )
+
+
+def _algorithm(plan: Plan, program: Program) -> ElementTree.Element:
+    algorithm = ElementTree.Element(
+        "algo",
+        name=f"{plan.topology.name}_{plan.collective}",
+        proto="Simple",
+        nchannels=str(program.channels),
+        nchunksperloop=str(program.chunks),
+        ngpus=str(program.ranks),
+        coll=NAMES[plan.collective],
+        inplace="1",
+        outofplace="1",
+        minBytes="0",
+        maxBytes=str(ANY_SIZE),
+    )
+    for rank in range(program.ranks):
+        algorithm.append(_gpu(plan, program, rank))
+    return algorithm
+
+
+def _gpu(plan: Plan, program: Program, rank: int) -> ElementTree.Element:
+    shard = program.chunks // program.ranks
+    at_root = program.chunks if rank == plan.root else 0
+    inputs = {"all_gather": shard, "broadcast": at_root}.get(plan.collective, program.chunks)
+    outputs = {"reduce_scatter": shard, "reduce": at_root}.get(plan.collective, program.chunks)
+    gpu = ElementTree.Element(
+        "gpu", id=str(rank), i_chunks=str(inputs), o_chunks=str(outputs), s_chunks=str(program.scratch[rank])
+    )
+    for block in program.blocks[rank]:
+        gpu.append(_thread_block(block))
+    return gpu
+
+
+def _thread_block(block: ThreadBlock) -> ElementTree.Element:
+    element = ElementTree.Element(
+        "tb", id=str(block.number), send=str(block.send_to), recv=str(block.receive_from), chan=str(block.channel)
+    )
+    for number, step in enumerate(block.steps):
+        element.append(_step(number, step, number in block.awaited))
+    return element
+
+
+def _step(number: int, step: Step, awaited: bool) -> ElementTree.Element:
+    return ElementTree.Element(
+        "step",
+        s=str(number),
+        type=step.kind,
+        srcbuf=step.source.buffer,
+        srcoff=str(step.source.offset),
+        dstbuf=step.target.buffer,
+        dstoff=str(step.target.offset),
+        cnt=str(step.chunks),
+        depid=str(step.wait.block.number if step.wait else -1),
+        deps=str(step.wait.step if step.wait else -1),
+        hasdep=str(int(awaited)),
+    )
