@@ -143,9 +143,7 @@ def _sweep(
 
 
 @compiled
-def _direct(
-    adjacency: Indices, degree: Indices, target: Indices, residual: Amounts, role: Roles, terminal: int
-) -> int:
+def _direct(adjacency: Indices, degree: Indices, target: Indices, residual: Amounts, role: Roles, terminal: int) -> int:
     """Residual capacity of the arcs that lead straight from sources into the terminal."""
     total = 0
     for slot in range(degree[terminal]):

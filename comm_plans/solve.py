@@ -1,0 +1,108 @@
+"""The face of the library: a network and a collective in, a verified plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from time import perf_counter
+
+from comm_plans.errors import PlansError
+from comm_plans.forest.all_gather import all_gather, reduce_scatter
+from comm_plans.forest.checks import check_balanced, check_connected, check_ranks
+from comm_plans.forest.outcome import Outcome, reached_algbw
+from comm_plans.plan import COLLECTIVES, Plan
+from comm_plans.topology import Topology
+from comm_plans.verifier import verify
+
+METHODS = ("forest",)
+
+
+def solve(
+    topology: Topology,
+    collective: str,
+    *,
+    method: str = "forest",
+    trees_per_rank: int | None = None,
+    root: int | None = None,
+    tolerance: Fraction = Fraction(0),
+    trim: bool = False,
+    symmetric: bool = True,
+    progress: Callable[[str], None] | None = None,
+) -> Plan:
+    """A plan of `collective` on `topology` that reaches the network's optimum, verified before it is returned.
+
+    trees_per_rank: exactly so many trees for each rank, the best there are. root: rank of a broadcast or reduce.
+    tolerance: fewer trees are taken once they come within this relative distance of the optimum; 0 is exact.
+    trim: where a switch sends more than it receives, use less of its links instead of refusing.
+    symmetric: use that regular networks look alike from every rank (much faster, and shallower trees).
+    progress: called with the name of each step as it starts.
+    Raises a PlansError (one sentence) where the network cannot carry the collective or an argument makes no sense.
+    """
+    report = progress or (lambda step: None)
+    _check_arguments(topology, collective, method, trees_per_rank, root, tolerance)
+    check_ranks(topology)
+    check_connected(topology, collective, root)
+    check_balanced(topology, collective)
+    started = perf_counter()
+    outcome = _solve_forest(topology, collective, trees_per_rank, tolerance)
+    plan = _plan(topology, collective, method, root, outcome)
+    plan = replace(plan, solve_seconds=round(perf_counter() - started, 6))
+    report("verify")
+    verify(plan.to_document())
+    return plan
+
+
+def _solve_forest(topology: Topology, collective: str, trees_per_rank: int | None, tolerance: Fraction) -> Outcome:
+    network = (topology.capacities, len(topology.ranks), len(topology.nodes))
+    if collective == "all_gather":
+        return all_gather(*network, trees_per_rank, tolerance)
+    if collective == "reduce_scatter":
+        return reduce_scatter(*network, trees_per_rank, tolerance)
+    if collective == "all_reduce":
+        gather, scatter = (
+            all_gather(*network, trees_per_rank, tolerance),
+            reduce_scatter(*network, trees_per_rank, tolerance),
+        )
+        return replace(gather, trees=scatter.trees + gather.trees, optimum=gather.optimum / 2)
+    raise PlansError(f"{collective} is not solved yet")
+
+
+def _plan(topology: Topology, collective: str, method: str, root: int | None, outcome: Outcome) -> Plan:
+    algbw = reached_algbw(topology.capacities, outcome.trees)
+    return Plan(
+        collective=collective,
+        topology=topology,
+        trees=outcome.trees,
+        shards=outcome.shards,
+        algbw=algbw,
+        optimal=algbw == outcome.optimum,
+        optimum=outcome.optimum,
+        bottleneck=tuple(topology.nodes[node] for node in outcome.cut),
+        trees_per_rank=outcome.trees_per_rank,
+        method=method,
+        root=root,
+    )
+
+
+def _check_arguments(
+    topology: Topology,
+    collective: str,
+    method: str,
+    trees_per_rank: int | None,
+    root: int | None,
+    tolerance: Fraction,
+) -> None:
+    rooted = collective in ("broadcast", "reduce")
+    if collective not in COLLECTIVES:
+        raise PlansError(f"the collective {collective!r} is none of {', '.join(COLLECTIVES)}")
+    if method not in METHODS:
+        raise PlansError(f"the method {method!r} is none of {', '.join(METHODS)}")
+    if trees_per_rank is not None and trees_per_rank < 1:
+        raise PlansError(f"{trees_per_rank} trees per rank cannot carry anything; ask for one or more")
+    if tolerance < 0:
+        raise PlansError(f"the tolerance {tolerance} is negative; 0 asks for the exact optimum")
+    if rooted and (root is None or not 0 <= root < len(topology.ranks)):
+        raise PlansError(f"{collective} needs a root from 0 to {len(topology.ranks) - 1}, not {root}")
+    if not rooted and root is not None:
+        raise PlansError(f"{collective} has no root; leave it out")
