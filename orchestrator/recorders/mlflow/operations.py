@@ -1,0 +1,151 @@
+"""What an event means to MLflow: metrics against the real step, parameters written once, tags, texts.
+
+The learning rate is a metric, never a parameter, for MLflow lets no parameter change. Infinite values are left out:
+MLflow would store them as 1.8e308.
+"""
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from orchestrator.events import (
+    Event,
+    ForecastMade,
+    JobReady,
+    Json,
+    PlanChosen,
+    ProbeRan,
+    RateChosen,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    Scored,
+    StepsTrained,
+    Validated,
+)
+from orchestrator.recorders.mlflow.spool import Operation
+from orchestrator.recorders.secrets import mask_all
+
+Point = tuple[str, float, int, int]  # key, value, milliseconds since the epoch, step
+
+_LONGEST_PARAMETER = 6000  # MLflow cuts silently; we cut and say so
+_LONGEST_KEY = 200  # MLflow takes 250, a prefix included
+
+
+class Operations:
+    """Turns one run's events into operations; remembers the step for events that have none of their own."""
+
+    def __init__(self) -> None:
+        self._step = 0
+        self._rate: float | None = None
+
+    def of(self, event: Event) -> list[Operation]:
+        """What to send for one event."""
+        now = int(time.time() * 1000)
+        match event:
+            case RunStarted():
+                return _configuration(event)
+            case RunResumed():
+                self._step = event.step
+                return [{"op": "tags", "values": {"resumed_at_step": str(event.step)}}]
+            case JobReady():
+                return [_tags(world_size=event.world_size, device=event.device, model_parameters=event.parameters)]
+            case PlanChosen():
+                return [_tags(plan=event.source, plan_key=event.key, plan_algbw=event.algbw)]
+            case StepsTrained():
+                return [_metrics(self._steps(event, now))]
+            case Validated():
+                return [_metrics(_prefixed(event.split, event.metrics, now, event.step))]
+            case Scored():
+                return _scores(event, now)
+            case ProbeRan():
+                return [_metrics(_probe(event, now))]
+            case ForecastMade():
+                return [_metrics([("probe/forecast", event.forecast.loss, now, self._step)])]
+            case RateChosen():
+                return [_metrics([("stage", event.choice.stage, now, self._step)])]
+            case RunEnded():
+                return [_metrics(_prefixed("result", _numbers(event.result), now, self._step))]
+        return []
+
+    def _steps(self, event: StepsTrained, now: int) -> Iterable[Point]:
+        """Every loss; the rate where it changes and at the end of the chunk."""
+        last = len(event.rates) - 1
+        for index, (rate, loss) in enumerate(zip(event.rates, event.losses, strict=True)):
+            step = event.first_step + index
+            then = now - round(event.seconds * 1000 * (last - index) / len(event.rates))
+            yield ("train/loss", loss, then, step)
+            if rate != self._rate or index == last:
+                yield ("lr", rate, then, step)
+            self._rate = rate
+        self._step = event.first_step + len(event.rates)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """A nested configuration as MLflow parameters: `{"lr": {"low": 1}}` becomes `{"lr.low": "1"}`."""
+    parameters: dict[str, str] = {}
+    for key, value in values.items():
+        name = f"{prefix}{legal(str(key))}"[:_LONGEST_KEY]
+        if isinstance(value, Mapping) and value:
+            parameters.update(flat(value, f"{name}."))
+        else:
+            parameters[name] = _shortened(value if isinstance(value, str) else json.dumps(value))
+    return parameters
+
+
+def legal(name: str) -> str:
+    """The name with what MLflow refuses replaced by an underscore."""
+    return re.sub(r"[^\w\-. :]", "_", name).replace("..", "__").strip(".")[:_LONGEST_KEY] or "_"
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_PARAMETER:
+        return text
+    note = f" … ({len(text)} characters)"
+    return text[: _LONGEST_PARAMETER - len(note)] + note
+
+
+def _configuration(event: RunStarted) -> list[Operation]:
+    config: Json = mask_all(event.config)
+    return [
+        {"op": "params", "values": flat(config)},
+        {"op": "text", "file": "configuration.json", "text": json.dumps(config, indent=2)},
+        _tags(run=event.run_id),
+    ]
+
+
+def _scores(event: Scored, now: int) -> list[Operation]:
+    scores = [_metrics(_prefixed("evaluation", event.metrics, now, event.step))]
+    if not event.samples:
+        return scores
+    return [*scores, {"op": "text", "file": f"samples/step-{event.step:06d}.txt", "text": "\n\n".join(event.samples)}]
+
+
+def _probe(event: ProbeRan, now: int) -> list[Point]:
+    if not event.rates:
+        return []
+    return [
+        ("probe/lr", event.rates[-1], now, event.first_step),
+        ("probe/loss", event.train_losses[-1], now, event.first_step),
+    ]
+
+
+def _prefixed(prefix: str, metrics: Mapping[str, float], now: int, step: int) -> list[Point]:
+    return [(f"{prefix}/{legal(name)}", value, now, step) for name, value in metrics.items()]
+
+
+def _numbers(result: Json) -> dict[str, float]:
+    return {
+        name: value for name, value in result.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _metrics(points: Iterable[Point]) -> Operation:
+    return {"op": "metrics", "values": [point for point in points if not math.isinf(point[1])]}
+
+
+def _tags(**values: object) -> Operation:
+    return {"op": "tags", "values": {name: str(value) for name, value in values.items() if value is not None}}
