@@ -7,7 +7,7 @@ cuts that they are dual to):
     links:    Σ over families of what they put on the link ≤ its bandwidth
     cuts:     for every family and every node set S that misses one of its terminals: arcs leaving S ≥ roots inside S
     switches: a plain switch sends no more than it receives
-    roots:    broadcast and reduce trees have the same rate at every root, or all of them follow given weights
+    roots:    families of different operations have the same rate at every root, or all follow given weights
 
 There are exponentially many cuts, so they are added when a max-flow finds them violated. The last program is proved in
 exact arithmetic and its solution checked by integer flows, hence the rate is the optimum and not near it.
@@ -56,9 +56,17 @@ def divide(
     With `weights` (one per node) the rate at root v is weights[v] times a common factor, otherwise roots are free.
     None where the program is too large, or its optimum has no small denominators.
     """
-    if sum(len(family.arcs) + len(family.roots) for family in families) > MOST_COLUMNS:
+    if sum(map(columns_of, families)) > MOST_COLUMNS:
         return None
-    return _Program(capacities, nodes, families, weights).optimum()
+    try:
+        return _Program(capacities, nodes, families, weights).optimum()
+    except OverflowError:
+        return None
+
+
+def columns_of(family: Family) -> int:
+    """Columns that a family adds to the linear program, of which there may be `MOST_COLUMNS`."""
+    return len(family.arcs) + len(family.roots)
 
 
 class _Program:
@@ -80,7 +88,7 @@ class _Program:
         self.cuts: dict[int, tuple[int, ...]] = {}
         self._share_links({link: int(bandwidth / self.unit) for link, bandwidth in capacities.items()})
         self._balance_switches()
-        if weights is None:
+        if weights is None and len({family.operations for family in families}) > 1:
             self._match_roots()
         for index in range(len(families)):
             for near in self._first_cuts(families[index]):
@@ -102,7 +110,7 @@ class _Program:
 
     def _add_roots(self, family: Family, weights: Sequence[int] | None) -> dict[int, tuple[int, int]]:
         """For each root the column that rules its rate, and the factor between them."""
-        gain = int("broadcast" in family.operations)
+        gain = int(family.operations == self.families[0].operations)
         if weights is None:
             return {root: (self.program.add_column(gain), 1) for root in family.roots}
         column = self.program.add_column(gain * sum(weights))
@@ -130,10 +138,9 @@ class _Program:
             row: dict[int, int] = {}
             for family, columns in zip(self.families, self.roots, strict=True):
                 if root in columns:
-                    row[columns[root][0]] = ("broadcast" in family.operations) - ("reduce" in family.operations)
-            if any(row.values()):
-                self.program.at_most(row, 0)
-                self.program.at_most({column: -sign for column, sign in row.items()}, 0)
+                    row[columns[root][0]] = 1 if family.operations == self.families[0].operations else -1
+            self.program.at_most(row, 0)
+            self.program.at_most({column: -sign for column, sign in row.items()}, 0)
 
     def _first_cuts(self, family: Family) -> Iterator[tuple[int, ...]]:
         everything = range(self.nodes)

@@ -1,0 +1,104 @@
+"""all_reduce: reduce_scatter then all_gather where that is optimal, else roots and links divided by a linear program.
+
+Unequal ranks gain from unequal roots (ForestColl §5.7; specification of the program in `division`), switches that add
+and copy gain from trees that meet in them. At every point of the buffer one reduce tree and one broadcast tree share
+their root.
+"""
+
+from fractions import Fraction
+from itertools import accumulate
+
+from comm_plans.forest.all_gather import all_gather, reduce_scatter
+from comm_plans.forest.division import MOST_COLUMNS, Division, columns_of, divide
+from comm_plans.forest.families import Family, able_switches, family, is_mirrored, relaxed_family
+from comm_plans.forest.multicast import use_able_switches
+from comm_plans.forest.optimum import find_optimum
+from comm_plans.forest.outcome import Outcome, reversed_trees
+from comm_plans.forest.partitions import partition_bound
+from comm_plans.forest.parts import part_trees
+from comm_plans.forest.trimming import switch_surplus
+from comm_plans.topology import Topology
+
+
+def all_reduce(topology: Topology, trees_per_rank: int | None = None, tolerance: Fraction = Fraction(0)) -> Outcome:
+    """Trees that add every rank's buffer up and hand out the sum.
+
+    `trees_per_rank` asks for reduce_scatter + all_gather with exactly that many trees; `tolerance` accepts it within
+    that relative distance of the optimum. The outcome's `optimum` is proved to be reachable, except with switches that
+    add or copy, and beyond the size of the linear program: there it is the best upper bound known.
+    """
+    two_phases, bound = _two_phase_rate(topology), partition_bound(topology)
+    if two_phases == bound:
+        return _two_phases(topology, trees_per_rank, tolerance, bound)
+    division = divide(topology.capacities, len(topology.nodes), _families(topology))
+    optimum = bound if division is None else _optimum(topology, division, bound)
+    if division is None or trees_per_rank is not None or two_phases * (1 + tolerance) >= division.rate:
+        return _two_phases(topology, trees_per_rank, tolerance, optimum)
+    return _divided(topology, division, optimum)
+
+
+def _two_phase_rate(topology: Topology) -> Fraction:
+    """algbw in GB/s that reduce_scatter and all_gather reach one after the other; 0 where switches prevent them."""
+    if any(switch_surplus(topology).values()):
+        return Fraction(0)
+    ranks = dict.fromkeys(range(len(topology.ranks)), 1)
+    against = {(v, u): bandwidth for (u, v), bandwidth in topology.capacities.items()}
+    optima = [find_optimum(links, ranks, len(topology.nodes)) for links in (topology.capacities, against)]
+    return len(ranks) / sum((optimum.inverse_rate for optimum in optima), Fraction(0))
+
+
+def _two_phases(topology: Topology, trees: int | None, tolerance: Fraction, optimum: Fraction) -> Outcome:
+    size = len(topology.ranks), len(topology.nodes)
+    gather = all_gather(topology.capacities, *size, trees, tolerance)
+    if is_mirrored(topology):
+        scattered, same = reversed_trees(gather.trees), True
+    else:
+        scatter = reduce_scatter(topology.capacities, *size, trees, tolerance)
+        scattered, same = scatter.trees, scatter.trees_per_rank == gather.trees_per_rank
+    placed = use_able_switches(topology, scattered + gather.trees)
+    return Outcome(placed, gather.shards, optimum, gather.cut, gather.trees_per_rank if same else None)
+
+
+def _operations(topology: Topology) -> list[tuple[str, ...]]:
+    """What one family of trees serves: both halves at once in a mirrored network."""
+    return [("broadcast", "reduce")] if is_mirrored(topology) else [("broadcast",), ("reduce",)]
+
+
+def _families(topology: Topology) -> list[Family]:
+    """Trees through switches that only forward; and through those that add or copy, all of them or one at a time."""
+    able = [(operations, able_switches(topology, operations)) for operations in _operations(topology)]
+    families = [family(topology, operations) for operations, _ in able]
+    families += [family(topology, operations, switches) for operations, switches in able if switches]
+    single = [
+        family(topology, operations, (switch,))
+        for operations, switches in able
+        for switch in switches
+        if len(switches) > 1
+    ]
+    small = sum(map(columns_of, families + single)) <= MOST_COLUMNS
+    return families + single if small else families
+
+
+def _optimum(topology: Topology, division: Division, bound: Fraction) -> Fraction:
+    """The division's rate where it is a proved optimum, else the best upper bound."""
+    if not any(switch.multicast or switch.reduces for switch in topology.switches) or division.rate == bound:
+        return division.rate
+    relaxed = [relaxed_family(topology, operations) for operations in _operations(topology)]
+    ceiling = divide(topology.capacities, len(topology.nodes), relaxed)
+    return bound if ceiling is None else min(bound, ceiling.rate)
+
+
+def _divided(topology: Topology, division: Division, optimum: Fraction) -> Outcome:
+    """Every root's part of the buffer in proportion to its rate, added up and handed out by the division's trees."""
+    broadcasts = [part for part in division.parts if "broadcast" in part.family.operations]
+    reduces = [part for part in division.parts if "reduce" in part.family.operations]
+    rates = [sum((part.roots.get(rank, Fraction(0)) for part in broadcasts), Fraction(0)) for rank in _ranks(topology)]
+    starts = dict(enumerate(accumulate((rate / division.rate for rate in rates[:-1]), initial=Fraction(0))))
+    down = part_trees(broadcasts, len(topology.nodes), division.rate, starts)
+    up = down if broadcasts == reduces else part_trees(reduces, len(topology.nodes), division.rate, starts)
+    trees = use_able_switches(topology, reversed_trees(up) + down)
+    return Outcome(trees, tuple(rate / division.rate for rate in rates), optimum, division.near_side, None)
+
+
+def _ranks(topology: Topology) -> range:
+    return range(len(topology.ranks))
