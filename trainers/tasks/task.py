@@ -1,12 +1,14 @@
 """The seam that a user writes: a model, data and a loss. The trainer gives everything else."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor, nn
 
 Batch = Tensor | tuple[Tensor, ...]
+ModelFactory = Callable[..., nn.Module]  # called with what the data determine, by keyword
 
 
 class DataSet(Protocol):

@@ -1,0 +1,52 @@
+"""Tables: classification or regression on one of scikit-learn's sets."""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+from torch.utils.data import TensorDataset
+
+from trainers.data.tables import Table, is_regression, read_table
+from trainers.models.mlp import Mlp
+from trainers.tasks.classification import classification_metrics
+from trainers.tasks.task import Batch, ModelFactory, Splits, Task
+
+
+class Tabular(Task):
+    """Tell a row's class, or its number, from standardised features.
+
+    model: called with features and outputs; maps (batch, features) to (batch, outputs): logits, or one number, whose
+    loss is the squared error in units of the training split's variance.
+    data: breast_cancer, digits, iris, wine, or diabetes (a number).
+    """
+
+    def __init__(self, model: ModelFactory = Mlp, data: str = "breast_cancer") -> None:
+        self._model, self._data = model, data
+        self._regression = is_regression(data)
+
+    def build_model(self) -> nn.Module:
+        train = self._parts["train"]
+        outputs = 1 if self._regression else int(train.targets.max()) + 1
+        return self._model(features=train.features.shape[1], outputs=outputs)
+
+    def build_data(self) -> Splits:
+        return Splits(*(_data_set(self._parts[name]) for name in ("train", "validation", "test")))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.metrics(model, batch)["loss"]
+
+    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        features, targets = batch
+        predicted = model(features)
+        if self._regression:
+            return {"loss": mse_loss(predicted[:, 0].float(), targets)}
+        return classification_metrics(predicted, targets)
+
+    @cached_property
+    def _parts(self) -> dict[str, Table]:
+        return read_table(self._data)
+
+
+def _data_set(part: Table) -> TensorDataset:
+    return TensorDataset(torch.from_numpy(part.features), torch.from_numpy(part.targets))
