@@ -33,7 +33,7 @@ def _check_notes(document: dict[str, Any]) -> None:
     count, seconds = document.get("trees_per_rank"), document.get("solve_seconds")
     rooted = document["collective"] in ("broadcast", "reduce")
     need(count is None or (type(count) is int and count > 0), "trees_per_rank is neither null nor a positive number")
-    need(type(seconds) in (int, float) and 0 <= seconds < inf, "solve_seconds is not a time in seconds")
+    need(isinstance(seconds, int | float) and 0 <= seconds < inf, "solve_seconds is not a time in seconds")
     need(type(document.get("solver_version")) is int, "solver_version is not a whole number")
     need(type(document.get("method")) is str, "method is not a name")
     need(rooted or document.get("root") is None, "the plan names a root, which its collective does not have")
