@@ -70,10 +70,16 @@ def tail_mean(losses: Sequence[float]) -> float:
     return sum(last) / len(last)
 
 
+def running_median(y: Array) -> Array:
+    """Median of five neighbours, so that one bad batch counts for nothing; the ends repeat."""
+    padded = np.pad(y, 2, mode="edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=-1)
+
+
 def _rose_away(y: Array) -> bool:
     """Whether the last losses lie far above the first ones, beyond what noise explains."""
     head, tail = np.median(y[: max(1, y.size // 4)]), np.median(y[-3:])
-    return bool(tail > 2 * abs(head) + FADE * _spread(y - _running_median(y)))
+    return bool(tail > 2 * abs(head) + FADE * _spread(y - running_median(y)))
 
 
 def _extrapolate(x: Array, y: Array, at: float, floor: float) -> tuple[float, float]:
@@ -102,7 +108,7 @@ class _Curves:
 def _fit_robustly(x: Array, y: Array, at: float, floor: float) -> tuple[Array, _Curves]:
     """Fit and fade the points far from the best curve, in turns; then look closer at the plausible time constants."""
     constants = np.geomspace(max(x[-1] / 16, x[1]), max(2 * at / 3, x[-1]), GRID)
-    weights = _biweight(y - _running_median(y))
+    weights = _biweight(y - running_median(y))
     for _ in range(ROBUST_ROUNDS):
         curves = _fit(x, y, weights, constants, at, floor)
         weights = _biweight(curves.best_residuals)
@@ -155,9 +161,3 @@ def _biweight(residuals: Array) -> Array:
 def _spread(residuals: Array) -> float:
     """Standard deviation estimated from the median absolute residual."""
     return float(1.4826 * np.median(np.abs(residuals)))
-
-
-def _running_median(y: Array) -> Array:
-    """Median of five neighbours; the ends repeat."""
-    padded = np.pad(y, 2, mode="edge")
-    return np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=-1)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.learning_rate.forecast import running_median
+
 Array = NDArray[np.float64]
 
 LOWEST, HIGHEST = 1e-7, 10.0  # rates where a test begins and ends
@@ -49,15 +51,9 @@ def _first_broken(losses: Sequence[float]) -> int:
 
 def _runaway(y: Array) -> int | None:
     """Where the smoothed loss first leaves its minimum so far, if it does so beyond the noise."""
-    smooth = _smoothed(y)
+    smooth = running_median(y)
     lowest = np.minimum.accumulate(smooth)
     noise = NOISE_FACTOR * float(np.median(np.abs(y - smooth)))
     rise = np.maximum((EXPLODED - 1) * np.abs(lowest), noise)
     above = np.flatnonzero(smooth > lowest + rise)
     return int(above[0]) if above.size else None
-
-
-def _smoothed(y: Array) -> Array:
-    """Median of the last five losses: one bad batch does not move it, and no later loss enters."""
-    padded = np.pad(y, (4, 0), mode="edge")
-    return np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=-1)

@@ -94,7 +94,7 @@ class RateSearch:
         return min(max(math.log(rate / self.low) / math.log(self.high / self.low), 0.0), 1.0)
 
     def _rate(self, position: float) -> float:
-        return min(max(self.low * (self.high / self.low) ** float(position), self.low), self.high)
+        return min(max(self.low * math.pow(self.high / self.low, position), self.low), self.high)
 
 
 def _middle_of_widest_gap(positions: Sequence[float]) -> float:
