@@ -5,12 +5,13 @@ and copy gain from trees that meet in them. At every point of the buffer one red
 their root.
 """
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
 from comm_plans.forest.all_gather import all_gather, reduce_scatter
-from comm_plans.forest.division import MOST_COLUMNS, Division, columns_of, divide
-from comm_plans.forest.families import Family, able_switches, family, is_mirrored, relaxed_family
+from comm_plans.forest.division import Division, divide
+from comm_plans.forest.families import Family, all_but_alike, is_mirrored, plain_or_all, relaxed_family
 from comm_plans.forest.multicast import use_able_switches
 from comm_plans.forest.optimum import find_optimum
 from comm_plans.forest.outcome import Outcome, reversed_trees
@@ -18,6 +19,8 @@ from comm_plans.forest.partitions import partition_bound
 from comm_plans.forest.parts import part_trees
 from comm_plans.forest.trimming import switch_surplus
 from comm_plans.topology import Topology
+
+Operations = tuple[str, ...]
 
 
 def all_reduce(topology: Topology, trees_per_rank: int | None = None, tolerance: Fraction = Fraction(0)) -> Outcome:
@@ -30,8 +33,7 @@ def all_reduce(topology: Topology, trees_per_rank: int | None = None, tolerance:
     two_phases, bound = _two_phase_rate(topology), partition_bound(topology)
     if two_phases == bound:
         return _two_phases(topology, trees_per_rank, tolerance, bound)
-    division = divide(topology.capacities, len(topology.nodes), _families(topology))
-    optimum = bound if division is None else _optimum(topology, division, bound)
+    division, optimum = _best_division(topology, bound)
     if division is None or trees_per_rank is not None or two_phases * (1 + tolerance) >= division.rate:
         return _two_phases(topology, trees_per_rank, tolerance, optimum)
     return _divided(topology, division, optimum)
@@ -59,33 +61,32 @@ def _two_phases(topology: Topology, trees: int | None, tolerance: Fraction, opti
     return Outcome(placed, gather.shards, optimum, gather.cut, gather.trees_per_rank if same else None)
 
 
-def _operations(topology: Topology) -> list[tuple[str, ...]]:
-    """What one family of trees serves: both halves at once in a mirrored network."""
-    return [("broadcast", "reduce")] if is_mirrored(topology) else [("broadcast",), ("reduce",)]
+def _best_division(topology: Topology, bound: Fraction) -> tuple[Division | None, Fraction]:
+    """The best division found, and the optimum or the least upper bound on it in GB/s."""
+    operations = [("broadcast", "reduce")] if is_mirrored(topology) else [("broadcast",), ("reduce",)]
+    anything = [relaxed_family(topology, each) for each in operations]
+    relaxed = _division(topology, anything)
+    ceiling = bound if relaxed is None else min(bound, relaxed.rate)
+    if anything == _families(topology, operations, plain_or_all):
+        return relaxed, ceiling
+    best: Division | None = None
+    for choose in (plain_or_all, all_but_alike):
+        division = _division(topology, _families(topology, operations, choose))
+        if division is not None and (best is None or division.rate > best.rate):
+            best = division
+        if best is not None and best.rate == ceiling:
+            break
+    return best, ceiling
 
 
-def _families(topology: Topology) -> list[Family]:
-    """Trees through switches that only forward; and through those that add or copy, all of them or one at a time."""
-    able = [(operations, able_switches(topology, operations)) for operations in _operations(topology)]
-    families = [family(topology, operations) for operations, _ in able]
-    families += [family(topology, operations, switches) for operations, switches in able if switches]
-    single = [
-        family(topology, operations, (switch,))
-        for operations, switches in able
-        for switch in switches
-        if len(switches) > 1
-    ]
-    small = sum(map(columns_of, families + single)) <= MOST_COLUMNS
-    return families + single if small else families
+def _division(topology: Topology, families: Sequence[Family]) -> Division | None:
+    return divide(topology.capacities, len(topology.nodes), families)
 
 
-def _optimum(topology: Topology, division: Division, bound: Fraction) -> Fraction:
-    """The division's rate where it is a proved optimum, else the best upper bound."""
-    if not any(switch.multicast or switch.reduces for switch in topology.switches) or division.rate == bound:
-        return division.rate
-    relaxed = [relaxed_family(topology, operations) for operations in _operations(topology)]
-    ceiling = divide(topology.capacities, len(topology.nodes), relaxed)
-    return bound if ceiling is None else min(bound, ceiling.rate)
+def _families(
+    topology: Topology, operations: Sequence[Operations], choose: Callable[[Topology, Operations], list[Family]]
+) -> list[Family]:
+    return [chosen for each in operations for chosen in choose(topology, each)]
 
 
 def _divided(topology: Topology, division: Division, optimum: Fraction) -> Outcome:

@@ -7,6 +7,7 @@ that it loads.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from comm_plans.topology import Topology
 
@@ -68,6 +69,33 @@ def relaxed_family(topology: Topology, operations: tuple[str, ...]) -> Family:
     able = able_switches(topology, operations)
     plain = tuple(switch for switch in range(len(ranks), len(topology.nodes)) if switch not in able)
     return Family(operations, _arcs(topology, operations), ranks + able, ranks, plain)
+
+
+def plain_or_all(topology: Topology, operations: tuple[str, ...]) -> list[Family]:
+    """Trees that let every switch forward only; and, where some are able, trees that meet in all able switches."""
+    return [family(topology, operations, spanning) for spanning in sorted({(), able_switches(topology, operations)})]
+
+
+def all_but_alike(topology: Topology, operations: tuple[str, ...]) -> list[Family]:
+    """The families of `plain_or_all`, and trees that meet in one of several alike switches and in all of other kinds.
+
+    One rail or spine is enough to join hosts that each add up inside, so such trees share rails and spines out.
+    """
+    kinds = _alike(topology, able_switches(topology, operations))
+    spans = {
+        tuple(sorted({switch}.union(*(other for other in kinds if other != kind)))) for kind in kinds for switch in kind
+    }
+    known = plain_or_all(topology, operations)
+    return known + [new for spanning in sorted(spans) if (new := family(topology, operations, spanning)) not in known]
+
+
+def _alike(topology: Topology, switches: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Switches grouped by the bandwidths of their links."""
+    kinds: dict[tuple[Fraction, ...], list[int]] = {}
+    for switch in switches:
+        bandwidths = sorted(bandwidth for link, bandwidth in topology.capacities.items() if switch in link)
+        kinds.setdefault(tuple(bandwidths), []).append(switch)
+    return [tuple(kind) for kind in kinds.values()]
 
 
 def _arcs(topology: Topology, operations: tuple[str, ...]) -> tuple[Arc, ...]:

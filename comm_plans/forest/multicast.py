@@ -1,4 +1,4 @@
-"""Trees that let switches copy or add where they can (ForestColl §5; NVLS, SHARP): each datum enters such a switch once.
+"""Trees that let switches copy or add where they can (ForestColl §5; NVLS, SHARP): a datum enters such a switch once.
 
 A switch on the way of several edges of a tree becomes a vertex of it: the first copy feeds all later ones, and what
 led to the later ones is dropped. No link carries more than before. Reduce trees are the mirror image: the switch adds
@@ -8,6 +8,7 @@ what arrives and sends one sum on.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from comm_plans.forest.families import able_switches
 from comm_plans.plan import Tree
@@ -58,7 +59,7 @@ def _missing(path: Path, holders: set[int]) -> Path:
 def _stops(path: Path, able: set[int]) -> list[Path]:
     """The path cut at every able switch on its way; nothing for a path that leads nowhere new."""
     places = [0, *(place for place in range(1, len(path)) if path[place] in able or place == len(path) - 1)]
-    return [path[start : end + 1] for start, end in zip(places, places[1:], strict=False)]
+    return [path[start : end + 1] for start, end in pairwise(places)]
 
 
 def _without_idle_leaves(edges: list[Path], ranks: int) -> list[Path]:

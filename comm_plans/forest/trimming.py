@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from comm_plans.errors import TopologyError
 from comm_plans.forest.division import divide
-from comm_plans.forest.families import able_switches, family
+from comm_plans.forest.families import plain_or_all
 from comm_plans.forest.optimum import find_optimum
 from comm_plans.forest.outcome import Outcome, reversed_trees
 from comm_plans.forest.parts import part_trees
@@ -25,9 +25,8 @@ def trimmed_forest(topology: Topology, operation: str, weights: Sequence[int]) -
     large for the linear program.
     """
     nodes, ranks = len(topology.nodes), len(topology.ranks)
-    able = able_switches(topology, (operation,))
-    families = [family(topology, (operation,), spanning) for spanning in sorted({(), able})]
-    division = divide(topology.capacities, nodes, families, [*weights, *(0 for _ in topology.switches)])
+    padded = [*weights, *(0 for _ in topology.switches)]
+    division = divide(topology.capacities, nodes, plain_or_all(topology, (operation,)), padded)
     if division is None:
         raise TopologyError(f"{topology.name} is too large to trim; lower the links out of its unbalanced switches")
     shards = tuple(Fraction(weight, sum(weights)) for weight in weights)

@@ -1,0 +1,71 @@
+"""Forests whose roots hold unequal parts of the buffer, and forests of one root (ForestColl §5.6, §5.7).
+
+A rank of weight ω roots ω times as many trees as one of weight 1; weight 0 only receives. A broadcast is the case of
+one weight.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from math import gcd, lcm
+
+from comm_plans.errors import PlansError, TopologyError
+from comm_plans.forest.all_gather import _attempts as attempts
+from comm_plans.forest.few_trees import whole_capacities
+from comm_plans.forest.general import CapacityLost, pack_forest
+from comm_plans.forest.optimum import Arc, find_optimum
+from comm_plans.forest.outcome import Outcome, broadcast_trees, reversed_trees
+
+
+def weights_of(shards: Sequence[Fraction], ranks: int) -> tuple[int, ...]:
+    """Coprime whole weights in proportion to the shards, one a rank. Raises PlansError for impossible shards."""
+    if len(shards) != ranks:
+        raise PlansError(f"{len(shards)} shards for {ranks} ranks; give one shard for each rank in rank order")
+    if min(shards) < 0 or max(shards) <= 0:
+        raise PlansError(
+            f"shards of {', '.join(map(str, shards))} cannot be: none may be negative, one must be positive"
+        )
+    common = lcm(*(shard.denominator for shard in shards))
+    whole = [int(shard * common) for shard in shards]
+    return tuple(weight // gcd(*whole) for weight in whole)
+
+
+def weighted_all_gather(
+    bandwidths: Mapping[Arc, Fraction],
+    weights: Sequence[int],
+    nodes: int,
+    trees_per_weight: int | None = None,
+    tolerance: Fraction = Fraction(0),
+) -> Outcome:
+    """Trees from every rank of positive weight to all others; `bandwidths` in GB/s by node indices, ranks first.
+
+    Exactly `trees_per_weight` trees for each unit of weight where that is given; else as few as the optimum needs, or
+    as few as come within the relative `tolerance` of it. Raises TopologyError where that many cannot be packed.
+    """
+    terminals, total = dict(enumerate(weights)), sum(weights)
+    optimum = find_optimum(bandwidths, terminals, nodes)
+    shards = tuple(Fraction(weight, total) for weight in weights)
+    for trees, scale in attempts(bandwidths, terminals, nodes, optimum.inverse_rate, trees_per_weight, tolerance):
+        roots = {node: trees * weight for node, weight in terminals.items()}
+        try:
+            batches = pack_forest(whole_capacities(bandwidths, scale), roots, nodes)
+        except CapacityLost:
+            continue
+        starts = list(accumulate(shards[:-1], initial=Fraction(0)))
+        placed = broadcast_trees(batches, Fraction(1, trees * total), starts)
+        return Outcome(placed, shards, total / optimum.inverse_rate, optimum.cut, trees)
+    raise TopologyError(f"no {trees_per_weight} trees for each root were found; leave the number of trees open")
+
+
+def weighted_reduce_scatter(
+    bandwidths: Mapping[Arc, Fraction],
+    weights: Sequence[int],
+    nodes: int,
+    trees_per_weight: int | None = None,
+    tolerance: Fraction = Fraction(0),
+) -> Outcome:
+    """The weighted all_gather of the reversed network, played backwards."""
+    against = {(v, u): bandwidth for (u, v), bandwidth in bandwidths.items()}
+    mirror = weighted_all_gather(against, weights, nodes, trees_per_weight, tolerance)
+    senders = tuple(node for node in range(nodes) if node not in mirror.cut)
+    return Outcome(reversed_trees(mirror.trees), mirror.shards, mirror.optimum, senders, mirror.trees_per_rank)
