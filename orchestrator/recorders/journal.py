@@ -2,7 +2,7 @@
 
 Lines are only ever appended. What a decision rests on is on the disk before the run goes on; a line torn by a kill is
 ignored when reading and cut off before the next one is appended. Each line also has `n`, its number from 0, and
-`seconds`, the time the run has been worked on, summed over all the processes that took it up.
+`at`, the seconds the run has been worked on, summed over all the processes that took it up.
 """
 
 import fcntl
@@ -10,7 +10,6 @@ import json
 import math
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +25,14 @@ from orchestrator.events import (
     RunResumed,
     RunStarted,
     SnapshotSaved,
-    event_from_json,
     event_json,
 )
 from orchestrator.recorders.secrets import mask_all
+from orchestrator.run_folder import FLOAT, intact_entries, read_journal
 
-JOURNAL = "journal.jsonl"
+__all__ = ["Journal", "read_journal"]
 
 _DECISIVE = (RunStarted, RunResumed, ProbeRan, ForecastMade, RateChosen, RangeChosen, SnapshotSaved, RunEnded)
-_FLOAT = "$float"  # JSON has no NaN or infinity: {"$float": "nan"}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of a journal."""
-
-    n: int
-    seconds: float
-    event: Event
 
 
 class Journal:
@@ -57,10 +46,10 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
         self._lock()
-        entries, intact = _parse(path)
+        entries, intact = intact_entries(path)
         self._file.truncate(intact)
         self._next = len(entries)
-        self._began = time.monotonic() - (entries[-1].seconds if entries else 0.0)
+        self._began = time.monotonic() - (entries[-1].at if entries else 0.0)
 
     @property
     def seconds(self) -> float:
@@ -69,7 +58,7 @@ class Journal:
 
     def record(self, event: Event) -> None:
         """Append one line; decisions are on the disk when this returns."""
-        line = _dump({"n": self._next, "seconds": round(self.seconds, 3), **event_json(event)})
+        line = _dump({"n": self._next, "at": round(self.seconds, 3), **event_json(event)})
         try:
             self._file.write(line)
             self._file.flush()
@@ -95,46 +84,6 @@ class Journal:
             ) from None
 
 
-def read_journal(path: Path) -> list[Event]:
-    """All events of a journal in order; a torn last line is left out.
-
-    Raises UserError where there is no journal or where a line before the last is damaged.
-    """
-    return [entry.event for entry in read_entries(path)]
-
-
-def read_entries(path: Path) -> list[Entry]:
-    """As `read_journal`, with each line's number and time."""
-    if not path.is_file():
-        raise UserError(f"{path.parent} is no run folder: it has no {path.name}; name the folder that a run printed")
-    return _parse(path)[0]
-
-
-def _parse(path: Path) -> tuple[list[Entry], int]:
-    """The entries of all whole lines, and how many bytes those lines take."""
-    entries: list[Entry] = []
-    intact = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                entries.append(_entry(line))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                if file.read(1):
-                    raise UserError(
-                        f"{path} is damaged at line {number}: cut the file off before that line to go on from there"
-                    ) from error
-                break
-            intact += len(line)
-    return entries, intact
-
-
-def _entry(line: bytes) -> Entry:
-    if not line.endswith(b"\n"):
-        raise ValueError("the line has no end")
-    values = json.loads(line, object_hook=_with_float)
-    return Entry(values.pop("n"), values.pop("seconds"), event_from_json(values))
-
-
 def _dump(values: Json) -> bytes:
     values = mask_all(values)
     try:
@@ -150,9 +99,5 @@ def _tagged(values: Any) -> Any:
     if isinstance(values, list | tuple):
         return [_tagged(value) for value in values]
     if isinstance(values, float) and not math.isfinite(values):
-        return {_FLOAT: repr(float(values))}
+        return {FLOAT: repr(float(values))}
     return values
-
-
-def _with_float(values: Json) -> Any:
-    return float(values[_FLOAT]) if values.keys() == {_FLOAT} else values

@@ -1,0 +1,55 @@
+"""Numbers and names as people read them: on the terminal, in reports and comparisons."""
+
+import math
+import re
+
+from orchestrator.events import Json
+
+
+def rate_text(rate: float) -> str:
+    """A learning rate, short: 0.0032 is `3.2e-3`."""
+    if rate == 0 or not math.isfinite(rate):
+        return str(rate)
+    mantissa, exponent = f"{rate:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def loss_text(loss: float | None) -> str:
+    """A loss or score to four significant digits; a dash for one that was not measured."""
+    if loss is None:
+        return "–"
+    if not math.isfinite(loss):
+        return str(loss)
+    return f"{loss:.3f}" if 0.1 <= abs(loss) < 1000 else f"{loss:.3g}"
+
+
+def duration_text(seconds: float) -> str:
+    """`0.08 s`, `7.9 s`, `1 min 52 s`, `3 h 05 min`."""
+    if seconds < 0.995:
+        return f"{seconds:.2f} s"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def count_text(number: int, unit: str) -> str:
+    """`1 stage`, `1,200 steps`."""
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
+def task_name(config: Json) -> str:
+    """The task's class in snake case, as in result.json."""
+    return snake_case(str(config.get("task", {}).get("_target_", "task")).rsplit(".", 1)[-1])
+
+
+def policy_name(config: Json) -> str:
+    """The name of the learning-rate policy."""
+    return str(config.get("lr", {}).get("name", "lr"))
+
+
+def snake_case(name: str) -> str:
+    """`LanguageModel` becomes `language_model`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
