@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from time import perf_counter
 
 from comm_plans.errors import PlansError
-from comm_plans.forest.all_gather import all_gather, reduce_scatter
-from comm_plans.forest.checks import check_balanced, check_connected, check_ranks
+from comm_plans.forest.checks import check_connected, check_ranks
+from comm_plans.forest.collectives import forest
 from comm_plans.forest.outcome import Outcome, reached_algbw
 from comm_plans.plan import COLLECTIVES, Plan
 from comm_plans.topology import Topology
@@ -25,6 +25,7 @@ def solve(
     method: str = "forest",
     trees_per_rank: int | None = None,
     root: int | None = None,
+    shards: Sequence[Fraction] | None = None,
     tolerance: Fraction = Fraction(0),
     trim: bool = False,
     symmetric: bool = True,
@@ -33,6 +34,7 @@ def solve(
     """A plan of `collective` on `topology` that reaches the network's optimum, verified before it is returned.
 
     trees_per_rank: exactly so many trees for each rank, the best there are. root: rank of a broadcast or reduce.
+    shards: what each rank contributes to an all_gather or keeps of a reduce_scatter, in any unit; equal by default.
     tolerance: fewer trees are taken once they come within this relative distance of the optimum; 0 is exact.
     trim: where a switch sends more than it receives, use less of its links instead of refusing.
     symmetric: use that regular networks look alike from every rank (much faster, and shallower trees).
@@ -41,31 +43,17 @@ def solve(
     """
     report = progress or (lambda step: None)
     _check_arguments(topology, collective, method, trees_per_rank, root, tolerance)
+    if shards is not None and collective not in ("all_gather", "reduce_scatter"):
+        raise PlansError(f"{collective} has no shards; leave them out")
     check_ranks(topology)
     check_connected(topology, collective, root)
-    check_balanced(topology, collective)
     started = perf_counter()
-    outcome = _solve_forest(topology, collective, trees_per_rank, tolerance)
+    outcome = forest(topology, collective, trees_per_rank, tolerance, root=root, shards=shards, trim=trim)
     plan = _plan(topology, collective, method, root, outcome)
     plan = replace(plan, solve_seconds=round(perf_counter() - started, 6))
     report("verify")
     verify(plan.to_document())
     return plan
-
-
-def _solve_forest(topology: Topology, collective: str, trees_per_rank: int | None, tolerance: Fraction) -> Outcome:
-    network = (topology.capacities, len(topology.ranks), len(topology.nodes))
-    if collective == "all_gather":
-        return all_gather(*network, trees_per_rank, tolerance)
-    if collective == "reduce_scatter":
-        return reduce_scatter(*network, trees_per_rank, tolerance)
-    if collective == "all_reduce":
-        gather, scatter = (
-            all_gather(*network, trees_per_rank, tolerance),
-            reduce_scatter(*network, trees_per_rank, tolerance),
-        )
-        return replace(gather, trees=scatter.trees + gather.trees, optimum=gather.optimum / 2)
-    raise PlansError(f"{collective} is not solved yet")
 
 
 def _plan(topology: Topology, collective: str, method: str, root: int | None, outcome: Outcome) -> Plan:

@@ -12,7 +12,6 @@ from itertools import accumulate
 from comm_plans.forest.all_gather import all_gather, reduce_scatter
 from comm_plans.forest.division import Division, divide
 from comm_plans.forest.families import Family, all_but_alike, is_mirrored, plain_or_all, relaxed_family
-from comm_plans.forest.multicast import use_able_switches
 from comm_plans.forest.optimum import find_optimum
 from comm_plans.forest.outcome import Outcome, reversed_trees
 from comm_plans.forest.partitions import partition_bound
@@ -57,8 +56,9 @@ def _two_phases(topology: Topology, trees: int | None, tolerance: Fraction, opti
     else:
         scatter = reduce_scatter(topology.capacities, *size, trees, tolerance)
         scattered, same = scatter.trees, scatter.trees_per_rank == gather.trees_per_rank
-    placed = use_able_switches(topology, scattered + gather.trees)
-    return Outcome(placed, gather.shards, optimum, gather.cut, gather.trees_per_rank if same else None)
+    return Outcome(
+        scattered + gather.trees, gather.shards, optimum, gather.cut, gather.trees_per_rank if same else None
+    )
 
 
 def _best_division(topology: Topology, bound: Fraction) -> tuple[Division | None, Fraction]:
@@ -97,8 +97,8 @@ def _divided(topology: Topology, division: Division, optimum: Fraction) -> Outco
     starts = dict(enumerate(accumulate((rate / division.rate for rate in rates[:-1]), initial=Fraction(0))))
     down = part_trees(broadcasts, len(topology.nodes), division.rate, starts)
     up = down if broadcasts == reduces else part_trees(reduces, len(topology.nodes), division.rate, starts)
-    trees = use_able_switches(topology, reversed_trees(up) + down)
-    return Outcome(trees, tuple(rate / division.rate for rate in rates), optimum, division.near_side, None)
+    shards = tuple(rate / division.rate for rate in rates)
+    return Outcome(reversed_trees(up) + down, shards, optimum, division.near_side, None)
 
 
 def _ranks(topology: Topology) -> range:

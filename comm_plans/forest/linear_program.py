@@ -7,10 +7,12 @@ row, the rational multipliers must price every column, and both must have the sa
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 DENOMINATORS = (60, 1_000, 30_000, 1_000_000)
 TOLERANCE = 1e-10
@@ -50,6 +52,8 @@ class LinearProgram:
 
     def solve(self) -> bool:
         """Optimise in floats and keep columns and row multipliers; False when the solver finds no bounded optimum."""
+        from scipy.optimize import linprog  # slow to import, and most networks need no program
+
         unit = max(1, *self.bounds)
         answer = linprog(
             -np.array(self.gains),
@@ -63,7 +67,9 @@ class LinearProgram:
             self.multipliers = [-value for value in answer.ineqlin.marginals.tolist()]
         return bool(answer.status == 0)
 
-    def _matrix(self) -> csr_array:
+    def _matrix(self) -> "csr_array":
+        from scipy.sparse import csr_array
+
         starts = np.cumsum([0, *map(len, self.rows)])
         columns = np.fromiter((column for row in self.rows for column in row), np.int32)
         values = np.fromiter((value for row in self.rows for value in row.values()), np.float64)

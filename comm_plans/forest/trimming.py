@@ -24,16 +24,17 @@ def trimmed_forest(topology: Topology, operation: str, weights: Sequence[int]) -
     The outcome's `optimum` is the cut bound, which the trees may miss. Raises TopologyError where the network is too
     large for the linear program.
     """
-    nodes, ranks = len(topology.nodes), len(topology.ranks)
+    nodes = len(topology.nodes)
     padded = [*weights, *(0 for _ in topology.switches)]
     division = divide(topology.capacities, nodes, plain_or_all(topology, (operation,)), padded)
     if division is None:
         raise TopologyError(f"{topology.name} is too large to trim; lower the links out of its unbalanced switches")
     shards = tuple(Fraction(weight, sum(weights)) for weight in weights)
-    starts = dict(zip(range(ranks), accumulate(shards, initial=Fraction(0)), strict=False))
+    starts = dict(enumerate(accumulate(shards[:-1], initial=Fraction(0))))
     trees = part_trees(division.parts, nodes, division.rate, starts)
-    placed = trees if operation == "broadcast" else reversed_trees(trees)
-    return Outcome(placed, shards, _cut_bound(topology, operation, weights), division.near_side, None)
+    bound, cut = _cut_bound(topology, operation, weights)
+    tight = cut if division.rate == bound else division.near_side
+    return Outcome(trees if operation == "broadcast" else reversed_trees(trees), shards, bound, tight, None)
 
 
 def switch_surplus(topology: Topology) -> Mapping[int, Fraction]:
@@ -47,8 +48,8 @@ def switch_surplus(topology: Topology) -> Mapping[int, Fraction]:
     return surplus
 
 
-def _cut_bound(topology: Topology, operation: str, weights: Sequence[int]) -> Fraction:
+def _cut_bound(topology: Topology, operation: str, weights: Sequence[int]) -> tuple[Fraction, tuple[int, ...]]:
     links = topology.capacities
     outward = links if operation == "broadcast" else {(v, u): bandwidth for (u, v), bandwidth in links.items()}
     optimum = find_optimum(outward, dict(enumerate(weights)), len(topology.nodes))
-    return sum(weights) / optimum.inverse_rate
+    return sum(weights) / optimum.inverse_rate, optimum.cut

@@ -1,7 +1,7 @@
 """Forests whose roots hold unequal parts of the buffer, and forests of one root (ForestColl §5.6, §5.7).
 
-A rank of weight ω roots ω times as many trees as one of weight 1; weight 0 only receives. A broadcast is the case of
-one weight.
+A rank of weight ω roots ω times as many trees as one of weight 1; weight 0 only receives. broadcast and reduce are the
+case of one weight: the whole buffer from or to one rank, at the smallest max-flow from the root to any rank (Edmonds).
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,3 +69,8 @@ def weighted_reduce_scatter(
     mirror = weighted_all_gather(against, weights, nodes, trees_per_weight, tolerance)
     senders = tuple(node for node in range(nodes) if node not in mirror.cut)
     return Outcome(reversed_trees(mirror.trees), mirror.shards, mirror.optimum, senders, mirror.trees_per_rank)
+
+
+def root_weights(ranks: int, root: int) -> tuple[int, ...]:
+    """All weight on the root: the weights of a broadcast or a reduce."""
+    return tuple(int(rank == root) for rank in range(ranks))
