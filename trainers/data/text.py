@@ -18,7 +18,7 @@ VOCABULARY = 256
 SPLITS = ("train", "validation", "test")
 
 BLOCKS = 100  # a text is cut into this many equal blocks …
-PERIOD = 20  # … of every 20 the last two are held out, so that each split sees all parts of the text
+PERIOD = 20  # … of every 20 the two in the middle are held out, so that each split sees all parts of the text
 
 
 def read_text(data: str) -> Bytes:
@@ -67,8 +67,9 @@ def check_text(data: str, context: int) -> None:
 
 def _places() -> tuple[list[int], list[int], list[int]]:
     """Which blocks belong to train, validation and test."""
-    train = [block for block in range(BLOCKS) if block % PERIOD < PERIOD - 2]
-    return train, list(range(PERIOD - 2, BLOCKS, PERIOD)), list(range(PERIOD - 1, BLOCKS, PERIOD))
+    validation = list(range(PERIOD // 2 - 1, BLOCKS, PERIOD))
+    test = list(range(PERIOD // 2, BLOCKS, PERIOD))
+    return [block for block in range(BLOCKS) if block not in validation + test], validation, test
 
 
 def _king_james() -> bytes:
