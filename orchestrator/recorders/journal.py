@@ -28,7 +28,7 @@ from orchestrator.events import (
     event_json,
 )
 from orchestrator.recorders.secrets import mask_all
-from orchestrator.run_folder import FLOAT, intact_entries, read_journal
+from orchestrator.journal_file import FLOAT, intact_entries, read_journal
 
 __all__ = ["Journal", "read_journal"]
 

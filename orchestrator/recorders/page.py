@@ -11,7 +11,7 @@ from statistics import fmean
 from orchestrator.events import Json
 from orchestrator.history import History, Stage
 from orchestrator.recorders.secrets import mask_all
-from orchestrator.summary import ACTIVITIES, Summary
+from orchestrator.summary import Summary
 from orchestrator.words import count_text, duration_text, loss_text, policy_name, rate_text, task_name
 
 _STYLE = Path(__file__).with_name("report.css")
@@ -26,7 +26,7 @@ def page(story: History, summary: Summary, pictures: Mapping[str, str]) -> str:
         _tiles(story, summary),
         _figure(pictures.get("rates_and_losses")),
         _decisions(story, pictures.get("searches")),
-        _spent(summary, pictures["cost"]),
+        _section("Cost", _figure(pictures["cost"])),
         _listed("Samples", (sample for score in story.scores[-1:] for sample in score.samples)),
         _listed("Warnings", story.warnings),
         _result(story),
@@ -129,13 +129,6 @@ def _probes(stage: Stage) -> Iterable[list[str]]:
             foreseen,
             quality,
         ]
-
-
-def _spent(summary: Summary, picture: str) -> str:
-    seconds = summary["seconds"]
-    total = math.fsum(seconds.values()) or 1.0
-    rows = [[name, duration_text(seconds[name]), f"{100 * seconds[name] / total:.0f} %"] for name in ACTIVITIES]
-    return _section("Cost", _figure(picture) + _table(("", "time", "share"), rows, numbers=range(1, 3)))
 
 
 def _result(story: History) -> str:

@@ -10,7 +10,7 @@ from orchestrator.history import History, history
 from orchestrator.recorders.figures import cost, rates_and_losses, searches
 from orchestrator.recorders.page import page
 from orchestrator.recorders.style import DARK, LIGHT, Palette, png
-from orchestrator.run_folder import JOURNAL, read_journal
+from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.summary import Summary, summarise
 
 REPORT = "report.html"

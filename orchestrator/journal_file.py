@@ -1,4 +1,4 @@
-"""What a run leaves in its folder, read back: the journal of its events, and its result."""
+"""A run's journal read back: the form of its lines, and what counts as torn or damaged."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from orchestrator.errors import UserError
 from orchestrator.events import Event, Json, event_from_json
 
 JOURNAL = "journal.jsonl"
-RESULT = "result.json"
 FLOAT = "$float"  # JSON has no NaN or infinity; a journal writes {"$float": "nan"}
 
 
