@@ -1,0 +1,173 @@
+"""The command `orchestrate`: run, resume, compare, report, doctor.
+
+`run` takes Hydra overrides, so Hydra composes the configuration and makes the run folder; everything heavier than that
+is imported once the configuration has been found right, and a mistake costs a second, not a Ray start.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from orchestrator.errors import UserError
+
+_EPILOG = """examples:
+  orchestrate run                                  two workers, a small language model, its rate found on the way
+  orchestrate run task=image_classification lr=cosine lr.peak=0.01
+  orchestrate run dry_run=true                     what would run, and at what cost
+  orchestrate run -m lr=autolrs,cosine seed=1,2    several runs, one after another, and a table
+  orchestrate run evaluate=outputs/…/…             score a finished run
+  orchestrate run --help                           every option of the configuration tree"""
+
+
+def main() -> NoReturn:
+    """Entry point of the console script."""
+    try:
+        status = _dispatch(sys.argv[1:])
+    except UserError as error:
+        print(f"orchestrate: {error}", file=sys.stderr)
+        status = 2
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
+        return _run(arguments[1:])
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    return command(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="orchestrate",
+        description="Train a PyTorch model on a Ray cluster, its learning rate found while training.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("run", help="train; takes configuration overrides such as task=tabular seed=3")
+
+    resume = commands.add_parser("resume", help="go on with a run that was interrupted")
+    resume.add_argument("folder", type=Path, metavar="RUN_FOLDER")
+    resume.add_argument("grants", nargs="*", metavar="KEY._target_=CLASS", help="code of your own that the run names")
+    resume.set_defaults(command=_resume)
+
+    compare = commands.add_parser("compare", help="table and figure of runs side by side")
+    compare.add_argument("folders", type=Path, nargs="*", metavar="RUN_FOLDER", help="default: all under ./outputs")
+    compare.set_defaults(command=_compare)
+
+    report = commands.add_parser("report", help="write report.html and the figures of a run again")
+    report.add_argument("folder", type=Path, metavar="RUN_FOLDER")
+    report.set_defaults(command=_report)
+
+    doctor = commands.add_parser("doctor", help="what is installed, reachable, sized right; how to mend what is not")
+    doctor.set_defaults(command=_doctor)
+    return parser
+
+
+def _run(overrides: Sequence[str]) -> int:
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who turn them into one sentence
+    import hydra
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.errors import HydraException
+    from hydra.types import RunMode
+    from omegaconf import DictConfig, OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from orchestrator.config import CONF, config_from, sentence_of
+
+    folders: list[Path] = []
+    statuses: list[int] = []
+
+    def one(composed: DictConfig) -> None:
+        hydra_config = HydraConfig.get()
+        folder = Path(hydra_config.runtime.output_dir)
+        several = hydra_config.mode == RunMode.MULTIRUN
+        folders.append(folder)
+        try:
+            values = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+            assert isinstance(values, dict)
+            config = config_from({**values, "search_paths": [os.getcwd()]})
+            statuses.append(_launch(config, folder))
+        except (UserError, OmegaConfBaseException) as error:
+            _remove_if_empty(folder)
+            message = str(error) if isinstance(error, UserError) else sentence_of(error)
+            if not several:
+                raise UserError(message) from error
+            print(f"orchestrate: {folder.name}: {message}", file=sys.stderr)
+            statuses.append(2)
+
+    sys.argv = ["orchestrate run", *overrides]
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(one)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_flat(error)) from error
+    if len(folders) > 1:
+        _show_comparison(folders)
+    return max(statuses, default=0)
+
+
+def _launch(config: Any, folder: Path) -> int:
+    if config.dry_run:
+        from orchestrator.dry_run import print_dry_run
+
+        print_dry_run(config, folder)
+        _remove_if_empty(folder)
+        return 0
+    if config.evaluate is not None:
+        from orchestrator.evaluate import evaluate
+
+        return evaluate(config, folder)
+    from orchestrator.launch import launch
+
+    return launch(config, folder)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from orchestrator.launch import resume
+
+    return resume(options.folder, options.grants)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    _show_comparison(options.folders)
+    return 0
+
+
+def _show_comparison(folders: Sequence[Path]) -> None:
+    from orchestrator.compare import compare
+
+    compare(list(folders))
+
+
+def _report(options: argparse.Namespace) -> int:
+    from orchestrator.recorders.report import write_report
+
+    print(write_report(options.folder))
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from orchestrator.doctor import examine
+
+    return examine()
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """Hydra made the folder before it was known whether anything would run."""
+    for each in (folder, folder.parent):
+        try:
+            each.rmdir()
+        except OSError:
+            return
+
+
+def _flat(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    kept = [line for line in lines if not line.startswith(("Config search path", "provider=", "full_key", "object_type"))]
+    return " ".join(kept)

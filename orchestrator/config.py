@@ -1,0 +1,268 @@
+"""The configuration of a launch: composed by Hydra once, checked as a whole, then plain dataclasses.
+
+Nothing after this file sees a DictConfig. What is read back from a run folder is data: the classes it names are used
+only if the installed configuration tree, or the person's own command line, names them as well.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import OmegaConf, SCMode
+from omegaconf.errors import OmegaConfBaseException
+
+from orchestrator.errors import UserError
+from orchestrator.learning_rate import make_policy
+
+Json = dict[str, Any]
+
+_BESIDE_PACKAGE = Path(__file__).parent.parent / "conf"  # a checkout
+CONF = _BESIDE_PACKAGE if _BESIDE_PACKAGE.is_dir() else Path(__file__).parent / "conf"  # an installed wheel
+
+
+@dataclass
+class ClusterConfig:
+    """Where the workers run. `address`: local, auto, host:port or ray://host:port."""
+
+    address: str
+    workers: int
+    cpus_per_worker: int
+    gpus_per_worker: int
+    dashboard: bool
+
+
+@dataclass
+class CommunicationConfig:
+    """How gradients travel. `backend`: auto, gloo or nccl."""
+
+    backend: str
+
+
+@dataclass
+class EvaluationConfig:
+    """On how much held-out data choices are made, and whether the task's own scores are taken at stage ends."""
+
+    validation_samples: int
+    at_stage_end: bool
+
+
+@dataclass
+class TrackingConfig:
+    """Where MLflow keeps the run; `uri` null: nowhere."""
+
+    uri: str | None
+    experiment: str
+
+
+@dataclass
+class DebugConfig:
+    """Aids for finding faults, at the cost of speed."""
+
+    deterministic: bool
+    log_to_driver: bool
+
+
+@dataclass
+class LanguageModelConfig:
+    """Keys of task=language_model."""
+
+    _target_: str
+    data: str
+    context: int
+    model: Any
+
+
+@dataclass
+class DataTaskConfig:
+    """Keys of task=image_classification and task=tabular."""
+
+    _target_: str
+    data: str
+    model: Any
+
+
+@dataclass
+class TransformerConfig:
+    """Keys of model=transformer."""
+
+    _target_: str
+    _partial_: bool
+    width: int
+    layers: int
+    heads: int
+    key_value_heads: int
+    dropout: float
+
+
+@dataclass
+class ConvNetConfig:
+    """Keys of model=convnet."""
+
+    _target_: str
+    _partial_: bool
+    width: int
+
+
+@dataclass
+class MlpConfig:
+    """Keys of model=mlp."""
+
+    _target_: str
+    _partial_: bool
+    width: int
+    layers: int
+    dropout: float
+
+
+_TYPED_TARGETS: dict[str, type[Any]] = {
+    "trainers.tasks.language_model.LanguageModel": LanguageModelConfig,
+    "trainers.tasks.image_classification.ImageClassification": DataTaskConfig,
+    "trainers.tasks.tabular.Tabular": DataTaskConfig,
+    "trainers.models.transformer.Transformer": TransformerConfig,
+    "trainers.models.convnet.ConvNet": ConvNetConfig,
+    "trainers.models.mlp.Mlp": MlpConfig,
+}
+
+
+@dataclass
+class Config:
+    """One launch, whole. `task`, `model` and `optimizer` are trees with `_target_`; `lr` is what `make_policy` takes."""
+
+    steps: int
+    batch_size: int
+    seed: int
+    precision: str
+    accumulate: int
+    clip: float | None
+    keep: int
+    outputs: str
+    dry_run: bool
+    evaluate: str | None
+    size: dict[str, Any]
+    task: dict[str, Any]
+    model: dict[str, Any]
+    optimizer: dict[str, Any]
+    lr: dict[str, Any]
+    cluster: ClusterConfig
+    communication: CommunicationConfig
+    evaluation: EvaluationConfig
+    tracking: TrackingConfig
+    debug: DebugConfig
+    search_paths: list[str] = field(default_factory=list)  # where the person's own modules lie
+
+    def to_json(self) -> Json:
+        """The configuration as plain JSON values."""
+        return dataclasses.asdict(self)
+
+    @property
+    def task_name(self) -> str:
+        """The task's class in snake case: what tables and result.json call it."""
+        class_name = str(self.task["_target_"]).rsplit(".", 1)[-1]
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
+
+
+def config_from(values: Mapping[str, Any]) -> Config:
+    """Typed and checked configuration. A UserError names the key that is wrong and what is allowed."""
+    try:
+        typed = OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.create(dict(values)))
+        config = OmegaConf.to_container(
+            typed, resolve=True, throw_on_missing=True, structured_config_mode=SCMode.INSTANTIATE
+        )
+    except OmegaConfBaseException as error:
+        raise UserError(sentence_of(error)) from error
+    assert isinstance(config, Config)
+    for name in ("task", "model", "optimizer"):
+        _check_types(getattr(config, name), name)
+    _check_ranges(config)
+    make_policy(config.lr, config.steps, config.seed)  # has sentences of its own for the lr group
+    return config
+
+
+def recorded_config(values: Json, granted: Iterable[str] = ()) -> Config:
+    """A configuration read back from a run folder.
+
+    Its `_target_`s must be known to the installed configuration tree or be granted by the person who asks now, so
+    that a folder from a stranger cannot choose which code runs.
+    """
+    allowed = set(granted) | set(known_targets())
+    for key, target in _targets_in(values, ""):
+        if target not in allowed:
+            raise UserError(
+                f"the run folder names code of its own, {key}={target}, which is not run unasked; "
+                f"if you trust it, add {key}={target} to the command"
+            )
+    return config_from(values)
+
+
+def known_targets() -> Iterator[str]:
+    """Every `_target_` in the configuration tree that came with this installation."""
+    for path in sorted(CONF.rglob("*.yaml")):
+        for _, target in _targets_in(yaml.safe_load(path.read_text()), ""):
+            yield target
+
+
+def build(spec: Json) -> Any:
+    """The object that a `_target_` tree describes; `_partial_` gives a factory. For trusted configuration only."""
+    from hydra.utils import instantiate
+
+    return instantiate(spec, _convert_="all")
+
+
+def sentence_of(error: Exception) -> str:
+    """One sentence out of OmegaConf's several lines: the key first, then what is wrong with it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    key = getattr(error, "full_key", None)
+    return f"{key}: {lines[0]}" if key and not lines[0].startswith(str(key)) else lines[0]
+
+
+def _targets_in(values: Any, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(values, Mapping):
+        for name, value in values.items():
+            inner = f"{key}.{name}" if key else str(name)
+            if name == "_target_":
+                yield inner, str(value)
+            else:
+                yield from _targets_in(value, inner)
+    elif isinstance(values, list):
+        for index, value in enumerate(values):
+            yield from _targets_in(value, f"{key}.{index}")
+
+
+def _check_types(tree: Json, key: str) -> None:
+    """The classes that come with the project have typed keys; a person's own are checked by their constructor."""
+    target = tree.get("_target_")
+    if not isinstance(target, str):
+        raise UserError(f"{key}._target_ is missing: name the class, as in {key}._target_=my_module.MyClass")
+    if target in _TYPED_TARGETS:
+        try:
+            OmegaConf.merge(OmegaConf.structured(_TYPED_TARGETS[target]), OmegaConf.create(tree))
+        except OmegaConfBaseException as error:
+            raise UserError(f"{key}.{sentence_of(error)}") from error
+    for name, value in tree.items():
+        if isinstance(value, dict) and "_target_" in value:
+            _check_types(value, f"{key}.{name}")
+
+
+def _check_ranges(config: Config) -> None:
+    for name in ("steps", "batch_size", "accumulate", "keep"):
+        _require(getattr(config, name) >= 1, name, getattr(config, name), "at least 1")
+    _require(config.clip is None or config.clip > 0, "clip", config.clip, "above 0, or null for no clipping")
+    _require(config.precision in ("float32", "bfloat16", "float16"), "precision", config.precision,
+             "float32, bfloat16 or float16")  # fmt: skip
+    _require(config.cluster.workers >= 1, "cluster.workers", config.cluster.workers, "at least 1")
+    _require(config.cluster.cpus_per_worker >= 1, "cluster.cpus_per_worker", config.cluster.cpus_per_worker, "at least 1")
+    _require(config.cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", config.cluster.gpus_per_worker,
+             "0 or 1: one rank drives one GPU")  # fmt: skip
+    _require(config.evaluation.validation_samples >= 1, "evaluation.validation_samples",
+             config.evaluation.validation_samples, "at least 1")  # fmt: skip
+    _require(config.communication.backend in ("auto", "gloo", "nccl"), "communication.backend",
+             config.communication.backend, "auto, gloo or nccl")  # fmt: skip
+
+
+def _require(holds: bool, key: str, value: object, allowed: str) -> None:
+    if not holds:
+        raise UserError(f"{key} is {value}, and must be {allowed}")
