@@ -5,32 +5,24 @@ The upper end is half the rate at which the loss leaves its minimum for good, th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.learning_rate.forecast import running_median
+from orchestrator.learning_rate.interval import WIDTH, Interval
 
 Array = NDArray[np.float64]
 
 LOWEST, HIGHEST = 1e-7, 10.0  # rates where a test begins and ends
 EXPLODED = 1.5  # times its smoothed minimum: where the loss counts as running away
-WIDTH = 1000.0  # highest rate of an interval over its lowest
 NOISE_FACTOR = 4.0  # a rise within this many standard deviations of the noise is no rise
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Where to search. `diverged` tells whether the test found an upper end or ran out of rates."""
+def interval_from(rates: Sequence[float], losses: Sequence[float]) -> tuple[Interval, bool]:
+    """The interval that a test's losses suggest, and whether they diverged at all.
 
-    low: float
-    high: float
-    diverged: bool
-
-
-def interval_from(rates: Sequence[float], losses: Sequence[float]) -> Interval:
-    """The interval that a test's losses suggest; `losses` may be shorter than `rates` where the test was stopped.
+    `losses` may be shorter than `rates` where the test was stopped.
 
     A test that never diverges ends at its highest rate. One that diverges at once still gives an interval, below it.
     """
@@ -40,7 +32,7 @@ def interval_from(rates: Sequence[float], losses: Sequence[float]) -> Interval:
     if diverged_at is None and (broken < len(losses) or len(losses) < len(rates)):
         diverged_at = min(broken, len(rates) - 1)
     high = rates[-1] if diverged_at is None else rates[diverged_at] / 2
-    return Interval(high / WIDTH, high, diverged_at is not None)
+    return Interval(high / WIDTH, high), diverged_at is not None
 
 
 def _first_broken(losses: Sequence[float]) -> int:

@@ -1,0 +1,78 @@
+"""From plain configuration values to a policy: {"name": "cosine", "rate": 0.01, …} and the step budget."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orchestrator.errors import UserError
+from orchestrator.learning_rate.autolrs import AutoLRS
+from orchestrator.learning_rate.plateau import Plateau, PlateauOptions
+from orchestrator.learning_rate.policy import Policy
+from orchestrator.learning_rate.scheduled import (
+    ConstantOptions,
+    CosineOptions,
+    LinearOptions,
+    OneCycleOptions,
+    Scheduled,
+    StepOptions,
+)
+from orchestrator.learning_rate.search_plan import AutoLRSOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A policy by name: the dataclass of its parameters, and how it is built from (steps, seed, parameters)."""
+
+    options: type[Any]
+    build: Callable[[int, int, Any], Policy]
+
+
+def _scheduled(steps: int, seed: int, options: Any) -> Policy:
+    return Scheduled(steps, options)
+
+
+POLICIES: dict[str, Kind] = {
+    "autolrs": Kind(AutoLRSOptions, AutoLRS),
+    "autolrs_paper": Kind(AutoLRSOptions, AutoLRS),
+    "constant": Kind(ConstantOptions, _scheduled),
+    "cosine": Kind(CosineOptions, _scheduled),
+    "linear": Kind(LinearOptions, _scheduled),
+    "one_cycle": Kind(OneCycleOptions, _scheduled),
+    "plateau": Kind(PlateauOptions, lambda steps, seed, options: Plateau(steps, options)),
+    "step": Kind(StepOptions, _scheduled),
+}
+
+
+def make_policy(options: Mapping[str, Any], steps: int, seed: int = 0) -> Policy:
+    """The policy named by options["name"], with the rest as its parameters, for a run of `steps` optimizer steps.
+
+    UserError, in words of the configuration (lr.KEY, steps), for whatever makes no sense.
+    """
+    values = dict(options)
+    name = values.pop("name", None)
+    if name not in POLICIES:
+        raise UserError(f"lr.name is {name!r}, which is no policy: choose one of {', '.join(POLICIES)}.")
+    kind = POLICIES[name]
+    return kind.build(_as_type(steps, int, "steps"), seed, _options_of(kind.options, name, values))
+
+
+def _options_of(options: type[Any], name: str, values: Mapping[str, Any]) -> Any:
+    kinds = typing.get_type_hints(options)
+    for key in values:
+        if key not in kinds:
+            raise UserError(f"lr.{key} is no parameter of {name}: it takes {', '.join(sorted(kinds))}.")
+    return options(**{key: _as_type(value, kinds[key], f"lr.{key}") for key, value in values.items()})
+
+
+def _as_type(value: Any, kind: Any, key: str) -> Any:
+    """The value as the number that a parameter wants; `kind` is int, float, or one of them with None."""
+    optional = isinstance(kind, types.UnionType)
+    if optional and value is None:
+        return None
+    number = typing.get_args(kind)[0] if optional else kind
+    if isinstance(value, bool) or not isinstance(value, int | number):
+        wanted = "a whole number" if number is int else "a number"
+        raise UserError(f"{key} is {value!r}: set it to {wanted}{' or null' if optional else ''}.")
+    return number(value)
