@@ -27,8 +27,8 @@ from orchestrator.events import (
     SnapshotSaved,
     event_json,
 )
-from orchestrator.recorders.secrets import mask_all
 from orchestrator.journal_file import FLOAT, intact_entries, read_journal
+from orchestrator.recorders.secrets import mask_all
 
 __all__ = ["Journal", "read_journal"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from orchestrator.events import Event, RunEnded
 from orchestrator.history import History, history
+from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.recorders.figures import cost, rates_and_losses, searches
 from orchestrator.recorders.page import page
 from orchestrator.recorders.style import DARK, LIGHT, Palette, png
-from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.summary import Summary, summarise
 
 REPORT = "report.html"

@@ -1,0 +1,124 @@
+"""The things the terminal says once: what will run, each decision, how it ended and what to type next."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.events import JobReady, Json, PlanChosen, RunEnded, RunResumed, RunStarted
+from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
+from orchestrator.recorders.secrets import mask
+from orchestrator.words import count_text, duration_text, loss_text, policy_name, rate_text, task_name
+
+_RATES_A_ROW = 6
+
+
+def start(event: RunStarted) -> RenderableType:
+    """What will run, at what cost, and where it goes."""
+    config, cost = event.config, event.cost
+    workers = config.get("cluster", {}).get("workers", 1)
+    train, probe = cost.get("train_steps", 0), cost.get("probe_steps", 0)
+    search = f", and at most {probe:,} of search ({_percent(probe, train + probe)} of all)" if probe else ""
+    rows = {
+        "train": f"{task_name(config)} on {count_text(workers, 'worker')}, seed {config.get('seed')}",
+        "rate": f"{policy_name(config)}, {count_text(cost.get('stages', 1), 'stage')}",
+        "cost": f"{count_text(train, 'step')}{search}",
+        "folder": event.folder,
+    }
+    return Group(Text(), _aligned(rows), Text(f"\nstarting {count_text(workers, 'worker')} …", style="bright_black"))
+
+
+def resumed(event: RunResumed) -> RenderableType:
+    """Where the run was taken up again."""
+    return Text(f"resumed at step {event.step:,}" + (f" from {event.snapshot}" if event.snapshot else ""))
+
+
+def workers(event: JobReady) -> RenderableType:
+    """The gang is up."""
+    ready = f"{count_text(event.world_size, 'worker')} ready on {event.device} in {duration_text(event.seconds)}"
+    return Text(f"{ready}; the model has {event.parameters:,} parameters")
+
+
+def plan(event: PlanChosen) -> RenderableType:
+    """How gradients will travel."""
+    return Text(f"gradients travel by a verified {event.collective} plan ({event.source}), {event.algbw} GB/s")
+
+
+def interval(found: RangeFound) -> RenderableType:
+    """Where rates will be searched."""
+    return Text(f"rates between {rate_text(found.low)} and {rate_text(found.high)}: {found.reason}")
+
+
+def decision(choice: Choice, forecasts: Sequence[Forecast]) -> RenderableType:
+    """What a stage tried, what was expected of each rate, and what it will use."""
+    chosen = Text.assemble(
+        (f"stage {choice.stage}", "bold"),
+        "  ",
+        (rate_text(choice.rate), "bold blue"),
+        f" for {count_text(choice.steps, 'step')}: {choice.reason}",
+    )
+    ordered = sorted(forecasts, key=lambda forecast: forecast.rate)
+    return Group(Text(), *_tried(ordered, choice.rate), chosen)
+
+
+def end(event: RunEnded, started: RunStarted | None) -> RenderableType:
+    """How it ended, what it cost, where the results are and what to type next."""
+    folder = started.folder if started else "."
+    config = started.config if started else {}
+    if event.state != "FINISHED":
+        reason = mask(event.reason or "no reason given")
+        return Group(Text(), Text(f"{event.state}: {reason}", style="red"), _next_after_failure(folder))
+    return Group(Text(), _outcome(event.result), Text(), _next_after_success(folder, config))
+
+
+def _tried(forecasts: Sequence[Forecast], chosen: float) -> Iterator[Text]:
+    """The rates in rising order above their forecasts, the chosen one marked; in blocks that fit 80 columns."""
+    for first in range(0, len(forecasts), _RATES_A_ROW):
+        block = forecasts[first : first + _RATES_A_ROW]
+        styles = ["bold blue" if forecast.rate == chosen else "" for forecast in block]
+        yield _row("tried", [_rate_tried(forecast, chosen) for forecast in block], styles)
+        yield _row("forecast", [_forecast_text(forecast) for forecast in block], styles)
+
+
+def _row(name: str, cells: Sequence[str], styles: Sequence[str]) -> Text:
+    return Text.assemble((f"  {name:<8}", "bright_black"), *zip((f"{cell:>10}" for cell in cells), styles, strict=True))
+
+
+def _rate_tried(forecast: Forecast, chosen: float) -> str:
+    return ("▸" if forecast.rate == chosen else "") + rate_text(forecast.rate)
+
+
+def _forecast_text(forecast: Forecast) -> str:
+    return "diverged" if forecast.diverged else loss_text(forecast.loss)
+
+
+def _outcome(result: Json) -> RenderableType:
+    train, probe = result.get("train_steps", 0), result.get("probe_steps", 0)
+    test = result.get("test") or {}
+    losses = [f"validation loss {loss_text(result.get('validation_loss'))}"]
+    if "loss" in test:
+        losses.append(f"test loss {loss_text(test['loss'])}")
+    spent = f"{count_text(train, 'step')} and {count_text(probe, 'step')} of search"
+    time = duration_text(result.get("wall_seconds", 0.0))
+    return Text.assemble(("finished", "bold green"), f" in {time}: {', '.join(losses)}\n{spent}")
+
+
+def _next_after_success(folder: str, config: Json) -> RenderableType:
+    rows = {"results": str(Path(folder) / "result.json"), "report": str(Path(folder) / "report.html")}
+    uri = config.get("tracking", {}).get("uri")
+    if uri:
+        rows["MLflow"] = f"mlflow ui --backend-store-uri {mask(uri)}" if "sql" in uri else mask(uri)
+    return _aligned({**rows, "compare": "orchestrate compare", "score": f"orchestrate run evaluate={folder}"})
+
+
+def _next_after_failure(folder: str) -> RenderableType:
+    return _aligned({"journal": str(Path(folder) / "journal.jsonl"), "go on": f"orchestrate resume {folder}"})
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+def _aligned(rows: dict[str, str]) -> RenderableType:
+    return Group(*(Text.assemble((f"{name:<9}", "bright_black"), value) for name, value in rows.items()))

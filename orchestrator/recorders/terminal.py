@@ -1,0 +1,99 @@
+"""What a person sees of a run: what it will cost, one progress line, each decision, where the results are.
+
+On a terminal the progress line is live; in a pipe it becomes a plain line now and then. Everything fits 80 columns and
+needs no colour to be understood.
+"""
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from orchestrator.events import (
+    Event,
+    ForecastMade,
+    JobReady,
+    PlanChosen,
+    ProbeRan,
+    RangeChosen,
+    RateChosen,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    StepsTrained,
+    Validated,
+    Warned,
+)
+from orchestrator.learning_rate.policy import Forecast
+from orchestrator.recorders import messages
+from orchestrator.recorders.progress import Progress
+from orchestrator.recorders.secrets import mask
+
+_PLAIN_SECONDS = 5.0  # between two progress lines where there is no terminal
+
+
+class TerminalRecorder:
+    """Shows a run on `console`. `clock` gives seconds and only ever grows."""
+
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console or Console(highlight=False)
+        self._clock = clock
+        self._progress = Progress(clock)
+        self._forecasts: list[Forecast] = []
+        self._live: Live | None = None
+        self._shown = clock()
+
+    def record(self, event: Event) -> None:
+        """Show what there is to show of one event."""
+        self._progress.note(event)
+        match event:
+            case RunStarted():
+                self._print(messages.start(event))
+            case RunResumed():
+                self._print(messages.resumed(event))
+            case JobReady():
+                self._print(messages.workers(event))
+            case PlanChosen() if event.source != "none":
+                self._print(messages.plan(event))
+            case RangeChosen():
+                self._print(messages.interval(event.found))
+            case ForecastMade():
+                self._forecasts.append(event.forecast)
+            case RateChosen():
+                self._print(messages.decision(event.choice, self._forecasts))
+                self._forecasts = []
+            case Warned():
+                self._print(Text(f"! {mask(event.message)}", style="yellow"))
+            case ProbeRan() | StepsTrained() | Validated():
+                self._show_progress()
+            case RunEnded():
+                self._stop()
+                self._print(messages.end(event, self._progress.started))
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        self._stop()
+
+    def _print(self, content: RenderableType) -> None:
+        self._console.print(content, soft_wrap=not self._console.is_terminal)  # a file's lines have no width
+
+    def _show_progress(self) -> None:
+        if self._console.is_terminal:
+            self._show_live()
+        elif self._clock() - self._shown >= _PLAIN_SECONDS:
+            self._shown = self._clock()
+            self._print(Text(self._progress.line()))
+
+    def _show_live(self) -> None:
+        line = Text(self._progress.line(), no_wrap=True, overflow="ellipsis")
+        if self._live is None:
+            self._live = Live(line, console=self._console, transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(line, refresh=True)
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
