@@ -1,0 +1,196 @@
+"""Ray, started for one run or joined where it runs already: bounded in time, and wrong addresses are sentences."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from orchestrator.errors import UserError
+
+LOCAL_CPUS = 8  # small workers that fit on any machine, however few its cores
+OBJECT_STORE_BYTES = 150 * 1024**2  # what travels through Ray here is small
+ANSWER_SECONDS = 8.0  # a cluster that lives answers within this time
+CLIENT_PORT = 10001
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where the workers run, and what they need.
+
+    address: "local", "auto", "host:port" or "ray://host:port". cpus and gpus are those of one worker.
+    object_store_bytes: of a local Ray.
+    """
+
+    address: str = "local"
+    workers: int = 2
+    cpus_per_worker: float = 1
+    gpus_per_worker: float = 0
+    dashboard: bool = False
+    log_to_driver: bool = False
+    object_store_bytes: int = OBJECT_STORE_BYTES
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Ray that this process is connected to. `resources` are the cluster's totals, such as {"CPU": 2.0}."""
+
+    resources: dict[str, float]
+    dashboard_url: str | None
+    startup_seconds: float
+    warnings: tuple[str, ...] = ()
+
+
+@contextmanager
+def connect(options: ClusterOptions) -> Iterator[Cluster]:
+    """Be connected to Ray inside the block; what was started here is stopped at its end.
+
+    A Ray that this process is connected to already is used and left as it is. Raises UserError, naming the key, when
+    nothing answers at the address or the cluster is too small for the workers.
+    """
+    begin = monotonic()
+    if options.address == "local":
+        _check_local_cpus(options)
+    import ray
+
+    own = not ray.is_initialized()
+    url, warnings = _initialise(options) if own else (None, ())
+    try:
+        resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
+        check_capacity(options.workers, options.cpus_per_worker, options.gpus_per_worker, resources)
+        yield Cluster(resources, url, monotonic() - begin, warnings)
+    finally:
+        if own:
+            ray.shutdown()
+
+
+def check_capacity(workers: int, cpus: float, gpus: float, resources: dict[str, float]) -> None:
+    """Raise UserError when the cluster's totals cannot hold the workers, busy or not."""
+    for name, each in (("CPU", cpus), ("GPU", gpus)):
+        have = resources.get(name, 0.0)
+        if workers * each > have:
+            raise UserError(
+                f"cluster.workers={workers} need {workers} × {each:g} {name}, have {have:g}; "
+                f"ask for fewer workers or for less than cluster.{name.lower()}s_per_worker={each:g}"
+            )
+
+
+def _check_local_cpus(options: ClusterOptions) -> None:
+    """What can be known before Ray starts."""
+    check_capacity(options.workers, options.cpus_per_worker, 0, {"CPU": max(LOCAL_CPUS, os.cpu_count() or 1)})
+
+
+def _initialise(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
+    """Start or join; returns the dashboard's address and warnings."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    return _start(options) if options.address == "local" else (_join(options), ())
+
+
+def _start(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
+    """Start a Ray of our own; a dashboard that does not come up costs a warning, not the run."""
+    os.environ.setdefault("RAY_AUTH_MODE", "token")  # the default, which Ray would announce at length
+    warnings: tuple[str, ...] = ()
+    try:
+        url = _start_with(options, options.dashboard)
+    except Exception as error:
+        if not options.dashboard:
+            raise UserError(
+                f"Ray does not start on this machine ({_first_line(error)}); see /tmp/ray/session_latest/logs"
+            ) from error
+        url = _start_with(options, dashboard=False)
+        warnings = (f"Ray's dashboard did not start ({_first_line(error)}); the run goes on without it.",)
+    _protect_token()
+    return url, warnings
+
+
+def _start_with(options: ClusterOptions, dashboard: bool) -> str | None:
+    import ray
+
+    needed = int(-(-options.workers * options.cpus_per_worker // 1))
+    try:
+        # The address is always given: without it Ray would try a cluster that was here once, and fail.
+        context = ray.init(
+            address="local",
+            num_cpus=max(needed, os.cpu_count() or 1),
+            include_dashboard=dashboard,
+            dashboard_host="127.0.0.1",
+            object_store_memory=options.object_store_bytes,
+            **_quietly(options),
+        )
+    except BaseException:
+        ray.shutdown()
+        raise
+    return _dashboard_url(context)
+
+
+def _join(options: ClusterOptions) -> str | None:
+    """Join a running cluster, after making sure that something speaks gRPC there: Ray itself would wait minutes."""
+    import ray
+
+    address = _resolved(options.address)
+    if address != "auto":
+        _require_answer(address)
+    try:
+        return _dashboard_url(ray.init(address=address, **_quietly(options)))
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"cluster.address={options.address}: no Ray cluster can be joined there ({_first_line(error)}); "
+            "start one with 'ray start --head', or use cluster=local"
+        ) from error
+
+
+def _resolved(address: str) -> str:
+    """What "auto" stands for, where an environment variable or the file of the last 'ray start' says so."""
+    if address != "auto":
+        return address
+    noted = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    return os.environ.get("RAY_ADDRESS") or (noted.read_text().strip() if noted.is_file() else "auto")
+
+
+def _require_answer(address: str) -> None:
+    import grpc  # type: ignore[import-untyped]
+
+    host_and_port = address.removeprefix("ray://")
+    host, colon, port = host_and_port.rpartition(":")
+    if not colon and address.startswith("ray://"):
+        host, port = host_and_port, str(CLIENT_PORT)
+    if not host or not port.isdigit():
+        raise UserError(f"cluster.address={address} must be local, auto, host:port or ray://host:port")
+    channel = grpc.insecure_channel(f"{host}:{port}")
+    try:
+        grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)
+    except grpc.FutureTimeoutError as error:
+        raise UserError(
+            f"cluster.address={address} does not answer within {ANSWER_SECONDS:g} s; "
+            "check host, port and firewall, or use cluster=local"
+        ) from error
+    finally:
+        channel.close()
+
+
+def _quietly(options: ClusterOptions) -> dict[str, Any]:
+    return {
+        "namespace": f"orchestrator-{uuid.uuid4().hex[:8]}",
+        "log_to_driver": options.log_to_driver,
+        "logging_level": "error",
+        "configure_logging": False,
+    }
+
+
+def _dashboard_url(context: Any) -> str | None:
+    return f"http://{context.dashboard_url}" if context.dashboard_url else None
+
+
+def _protect_token() -> None:
+    """Ray's sign-in token comes world-readable; whoever has it can run code here."""
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
+    if token.is_file():
+        token.chmod(0o600)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,162 @@
+"""One training on a gang of workers: what the driver of a run can ask of it."""
+
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+from orchestrator.cluster.gang import Gang, JobFailed, every
+from orchestrator.cluster.job_spec import JobSpec
+from orchestrator.cluster.snapshots import require_space
+from orchestrator.cluster.worker import SHARED_FILE, rank_file
+from orchestrator.errors import UserError
+
+__all__ = ["Job", "JobFailed", "JobInfo", "JobSpec"]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """A gang that is up. `device` is cpu or cuda; `parameters` counts the model's; seconds since `start`."""
+
+    world_size: int
+    device: str
+    parameters: int
+    seconds: float
+
+
+class Job:
+    """A training whose workers live as long as the block it is used in, or until `close`.
+
+    Any method raises JobFailed when a rank fails, and then the whole gang is gone.
+    """
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._spec = spec
+        self._gang: Gang | None = None
+
+    def start(self) -> JobInfo:
+        """Place the workers, let them meet and build their trainers.
+
+        Raises UserError when the cluster cannot hold them, or when data or configuration are wrong.
+        """
+        begin = monotonic()
+        self._gang = Gang(self._spec)
+        self._workers.call("import_trainer")
+        address, port = self._workers.call_rank(0, "host_store") if self._spec.world_size > 1 else ("", 0)
+        device, parameters = every(self._workers.call("build", address, port))
+        return JobInfo(self._spec.world_size, device, parameters, monotonic() - begin)
+
+    def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
+        """One optimizer step a rate; the mean loss over ranks of each.
+
+        With `stop_above`, ends after the first step whose mean loss is above it or not finite.
+        """
+        by_rank = self._workers.call("train", list(rates), stop_above)
+        return [sum(losses) / len(losses) for losses in zip(*by_rank, strict=True)]
+
+    def validate(self, split: str = "validation") -> dict[str, float]:
+        """Mean metrics over a split, at least `loss`."""
+        metrics: dict[str, float] = self._workers.call("validate", split)[0]
+        return metrics
+
+    def evaluate(self) -> tuple[dict[str, float], list[str]]:
+        """The task's own scores and samples, made by rank 0."""
+        scores: tuple[dict[str, float], list[str]] = self._workers.call_rank(0, "evaluate")
+        return scores
+
+    def keep(self, name: str) -> None:
+        """Keep the whole present state in the workers' memory; a second one of the same name replaces the first."""
+        self._workers.call("keep", name)
+
+    def rewind(self, name: str) -> None:
+        """Return to a kept state, to the bit."""
+        self._workers.call("rewind", name)
+
+    def forget(self, name: str) -> None:
+        """Give the memory of a kept state back."""
+        self._workers.call("forget", name)
+
+    def save(self, folder: Path) -> Json:
+        """Write the whole state into an empty folder, for `SnapshotStore.save`; returns what to note about it.
+
+        Saving right after `keep` takes no further memory. Raises UserError when the disk is nearly full.
+        """
+        step, size = every(self._workers.call("prepare_parts"))
+        require_space(folder, size)
+        if self._shares(folder):
+            self._workers.call("write_parts", folder)
+        else:
+            for files in self._workers.call("send_parts"):
+                for name, content in files.items():
+                    (folder / name).write_bytes(content)
+        return {"step": step, "world_size": self._spec.world_size}
+
+    def load(self, folder: Path, content: Json) -> int:
+        """Take up a state that `save` wrote and `verified` has read; returns its step."""
+        if content["world_size"] != self._spec.world_size:
+            raise UserError(
+                f"{folder} was saved by {content['world_size']} workers and this job has {self._spec.world_size}; "
+                f"go on with cluster.workers={content['world_size']}"
+            )
+        if self._shares(folder):
+            step: int = every(self._workers.call("read_parts", folder))
+        else:
+            names = [SHARED_FILE, *(rank_file(rank) for rank in range(self._spec.world_size))]
+            step = every(self._workers.call("receive_parts", {name: (folder / name).read_bytes() for name in names}))
+        return step
+
+    def weights_sha256(self) -> str:
+        """Digest over all parameters and buffers. Raises RuntimeError if the ranks' weights differ."""
+        digest: str = every(self._workers.call("weights_sha256"))
+        return digest
+
+    def save_weights(self, path: Path) -> None:
+        """Write the model's weights as safetensors; the file appears whole or not at all."""
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        with unfinished.open("wb") as file:
+            file.write(self._workers.call_rank(0, "weights_file"))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+
+    def close(self) -> None:
+        """End the workers and give their place back."""
+        if self._gang is not None:
+            self._gang.end()
+            self._gang = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers in rank order, each on its own node."""
+        return self._workers.pids
+
+    @property
+    def _workers(self) -> Gang:
+        if self._gang is None:
+            raise RuntimeError("The job has no workers; call start() first.")
+        return self._gang
+
+    def _shares(self, folder: Path) -> bool:
+        """Whether all workers reach the driver's folder, so that they can read and write it themselves."""
+        if self._spec.share_folder is not None:
+            return self._spec.share_folder
+        probe = folder.parent / f".probe-{uuid.uuid4().hex}"
+        probe.write_text(probe.name)
+        try:
+            return all(self._workers.call("sees", probe, probe.name))
+        finally:
+            probe.unlink()

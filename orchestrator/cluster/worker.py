@@ -1,0 +1,181 @@
+"""One rank of a job, as a Ray actor holds it: it builds the trainer and does what the driver calls for."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.cluster.job_spec import JobSpec
+from orchestrator.errors import UserError
+
+if TYPE_CHECKING:
+    from trainers.snapshot import Snapshot
+
+Json = dict[str, Any]
+SHARED_FILE = "shared.safetensors"  # what is equal on every rank, written by rank 0
+
+
+class Worker:
+    """Ray runs one method at a time. Every method but `evaluate` and the two about weights is called on all ranks.
+
+    Ray ends the process, and with it the process group, when the driver kills the actor or dies.
+    """
+
+    def __init__(self, spec: JobSpec, rank: int) -> None:
+        sys.path[:0] = [path for path in spec.search_paths if path not in sys.path]
+        self._spec, self._rank = spec, rank
+        self._kept: dict[str, Snapshot] = {}
+        self._current: str | None = None  # the kept snapshot that equals the present state
+        self._open = ExitStack()
+
+    def whereabouts(self) -> tuple[str, int, str]:
+        """This process for people: node address, process id, and the file that its stderr goes to."""
+        import ray
+
+        stderr = Path("/proc/self/fd/2")
+        return ray.util.get_node_ip_address(), os.getpid(), str(stderr.readlink()) if stderr.exists() else ""
+
+    def host_store(self) -> tuple[str, int]:
+        """Rank 0 opens the meeting point on a port that the system picks; returns where."""
+        import ray
+
+        from trainers.communication import host_store
+
+        address = ray.util.get_node_ip_address()
+        self._store = host_store(address, self._spec.world_size)
+        return address, self._store.port
+
+    def import_trainer(self) -> None:
+        """Load torch and what else training needs, on all ranks at once."""
+        import trainers.trainer  # noqa: F401
+
+    def build(self, address: str, port: int) -> tuple[str, int]:
+        """Meet the other ranks and build the trainer; returns the device and the number of parameters."""
+        from trainers.trainer import Trainer, TrainerOptions
+
+        device = "cuda" if self._spec.gpus else "cpu"
+        self._meet(address, port, device)
+        task, optimizer = _build(self._spec.task), _build(self._spec.optimizer)
+        options = TrainerOptions(**{**self._spec.options, "device": device})
+        self._trainer = Trainer(task, optimizer, options, self._rank, self._spec.world_size)
+        return device, self._trainer.parameters_count
+
+    def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
+        """One step a rate; this rank's losses. The rates really used are checked: a restored optimizer has its own."""
+        self._current = None
+        losses = self._trainer.train(rates, stop_above)
+        used = self._trainer.rates()
+        if losses and any(rate != rates[len(losses) - 1] for rate in used):
+            raise RuntimeError(f"Rank {self._rank} used the rates {used} where {rates[len(losses) - 1]} was asked for.")
+        return losses
+
+    def validate(self, split: str) -> dict[str, float]:
+        """Mean metrics over a split, equal on every rank."""
+        return self._trainer.validate(split)
+
+    def evaluate(self) -> tuple[dict[str, float], list[str]]:
+        """The task's own evaluation, on rank 0 alone."""
+        return self._trainer.evaluate()
+
+    def keep(self, name: str) -> None:
+        """Keep the present state in memory; the memory of an earlier one of the same name is used again."""
+        self._kept[name] = self._trainer.snapshot(reuse=self._kept.pop(name, None))
+        self._current = name
+
+    def rewind(self, name: str) -> None:
+        """Return to a kept state."""
+        if name not in self._kept:
+            raise RuntimeError(f"No state called {name!r} is kept; keep it before rewinding to it.")
+        self._trainer.restore(self._kept[name])
+        self._current = name
+
+    def forget(self, name: str) -> None:
+        """Give the memory of a kept state back."""
+        self._kept.pop(name, None)
+        self._current = None if self._current == name else self._current
+
+    def prepare_parts(self) -> tuple[int, int]:
+        """Take the state that `write_parts` will write; returns its step and size in bytes.
+
+        A kept snapshot of the present state serves, so that saving after `keep` takes no memory.
+        """
+        self._part = self._kept[self._current] if self._current else self._trainer.snapshot()
+        return self._trainer.step, self._part.bytes
+
+    def write_parts(self, folder: Path) -> None:
+        """Write this rank's files: its own state, and what all ranks share if it is rank 0."""
+        if self._rank == 0:
+            self._part.shared().write(folder / SHARED_FILE)
+        self._part.own().write(folder / rank_file(self._rank))
+        del self._part
+
+    def send_parts(self) -> dict[str, bytes]:
+        """The same files as bytes, for a driver whose disk this node cannot reach."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.write_parts(Path(folder))
+            return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+    def read_parts(self, folder: Path) -> int:
+        """Take up the state whose files lie in `folder`; returns its step."""
+        from trainers.snapshot import Snapshot
+
+        shared, own = (Snapshot.read(folder / name) for name in (SHARED_FILE, rank_file(self._rank)))
+        self._trainer.restore(shared.joined(own))
+        self._current = None
+        return self._trainer.step
+
+    def receive_parts(self, files: dict[str, bytes]) -> int:
+        """`read_parts` from bytes."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in (SHARED_FILE, rank_file(self._rank)):
+                (Path(folder) / name).write_bytes(files[name])
+            return self.read_parts(Path(folder))
+
+    def sees(self, probe: Path, content: str) -> bool:
+        """Whether a file that the driver wrote is here as well, beside which this rank can write."""
+        return probe.is_file() and probe.read_text() == content and os.access(probe.parent, os.W_OK)
+
+    def weights_sha256(self) -> str:
+        """Digest over all parameters and buffers."""
+        return self._trainer.weights_sha256()
+
+    def weights_file(self) -> bytes:
+        """The model's weights as the bytes of a safetensors file."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "weights.safetensors"
+            self._trainer.save_weights(path)
+            return path.read_bytes()
+
+    def _meet(self, address: str, port: int, device: str) -> None:
+        from trainers.communication import join_store, process_group
+
+        if self._spec.world_size == 1:
+            return
+        if self._rank > 0:
+            self._store = join_store(address, port, self._spec.world_size)
+        backend = self._spec.backend_on(device)
+        group = process_group(self._store, self._rank, self._spec.world_size, backend, self._spec.peer_seconds)
+        self._open.enter_context(group)
+
+
+def rank_file(rank: int) -> str:
+    """Name of the file with what belongs to one rank alone."""
+    return f"rank-{rank:05d}.safetensors"
+
+
+def _build(tree: Json) -> Any:
+    """What a `_target_` tree describes; a mistake in it is the launching person's to mend."""
+    from hydra.errors import InstantiationException
+
+    from orchestrator.config import build
+    from trainers.errors import DataError
+
+    try:
+        return build(tree)
+    except InstantiationException as error:
+        if isinstance(error.__cause__, DataError):
+            raise error.__cause__ from None
+        raise UserError(" ".join(str(error).split())) from error
