@@ -28,9 +28,9 @@ def own_task() -> Task:
     return module.Sine()
 
 
-# The loss after training must be below: 5.5 a byte is guessing, 3.1 the frequencies of letters alone.
+# Validation loss must fall below the last column. For bytes 5.5 is guessing, 3.02 knowing their frequencies alone.
 LEARNING = [
-    (small_language_model, 80, 3e-2, 2.9),
+    (small_language_model, 120, 1e-2, 2.6),
     (ImageClassification, 60, 1e-2, 0.3),
     (Tabular, 60, 1e-2, 0.15),
     (partial(Tabular, data="iris"), 60, 1e-2, 0.35),
