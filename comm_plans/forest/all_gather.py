@@ -1,7 +1,8 @@
 """all_gather and reduce_scatter: from a network to the trees that reach its optimum (ForestColl, §4)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from itertools import islice
 
 from comm_plans.errors import TopologyError
 from comm_plans.forest.few_trees import (
@@ -13,37 +14,52 @@ from comm_plans.forest.few_trees import (
 from comm_plans.forest.general import CapacityLost, pack_forest
 from comm_plans.forest.optimum import Arc, find_optimum
 from comm_plans.forest.outcome import Outcome, broadcast_trees, reversed_trees
+from comm_plans.forest.paths import PathBatch
+from comm_plans.forest.routes import TooManyRoutes
+from comm_plans.forest.shallow_trees import ShallowTrees
+from comm_plans.forest.symmetry import find_translations
 
 Bandwidths = Mapping[Arc, Fraction]
+Attempt = tuple[int, Fraction]
+"""Trees per rank, and the scale (seconds per GB times trees): a link of bandwidth b carries floor(scale · b) trees."""
+
+SHALLOW_ATTEMPTS = 2
+"""Numbers of trees for which shallow trees are looked for before depth is given up."""
 
 
 def all_gather(
-    bandwidths: Bandwidths, ranks: int, nodes: int, trees_per_rank: int | None = None, tolerance: Fraction = Fraction(0)
+    bandwidths: Bandwidths,
+    ranks: int,
+    nodes: int,
+    trees_per_rank: int | None = None,
+    tolerance: Fraction = Fraction(0),
+    symmetric: bool = True,
 ) -> Outcome:
     """Trees from every rank to all others. `bandwidths` in GB/s by node indices; nodes 0..ranks-1 are the ranks.
 
     Exactly `trees_per_rank` trees where that is given; else as few as the optimum needs, or as few as come within the
-    relative `tolerance` of it.
+    relative `tolerance` of it. `symmetric`: look for shallow trees that are translations of each other first.
     """
     weights = dict.fromkeys(range(ranks), 1)
     optimum = find_optimum(bandwidths, weights, nodes)
-    for trees, scale in _attempts(bandwidths, weights, nodes, optimum.inverse_rate, trees_per_rank, tolerance):
-        try:
-            batches = pack_forest(whole_capacities(bandwidths, scale), dict.fromkeys(weights, trees), nodes)
-        except CapacityLost:
-            continue
-        shards = (Fraction(1, ranks),) * ranks
-        placed = broadcast_trees(batches, Fraction(1, ranks * trees), [Fraction(rank, ranks) for rank in range(ranks)])
-        return Outcome(placed, shards, ranks / optimum.inverse_rate, optimum.cut, trees)
-    raise TopologyError(f"no {trees_per_rank} trees per rank were found; leave the number of trees open")
+    attempts = list(_attempts(bandwidths, weights, nodes, optimum.inverse_rate, trees_per_rank, tolerance))
+    found = _shallow(bandwidths, ranks, nodes, islice(attempts, SHALLOW_ATTEMPTS)) if symmetric else None
+    batches, trees = found or _packed(bandwidths, ranks, nodes, attempts)
+    placed = broadcast_trees(batches, Fraction(1, ranks * trees), [Fraction(rank, ranks) for rank in range(ranks)])
+    return Outcome(placed, (Fraction(1, ranks),) * ranks, ranks / optimum.inverse_rate, optimum.cut, trees)
 
 
 def reduce_scatter(
-    bandwidths: Bandwidths, ranks: int, nodes: int, trees_per_rank: int | None = None, tolerance: Fraction = Fraction(0)
+    bandwidths: Bandwidths,
+    ranks: int,
+    nodes: int,
+    trees_per_rank: int | None = None,
+    tolerance: Fraction = Fraction(0),
+    symmetric: bool = True,
 ) -> Outcome:
     """The all_gather of the reversed network, played backwards (ForestColl, §5.6)."""
     reversed_links = {(v, u): bandwidth for (u, v), bandwidth in bandwidths.items()}
-    mirror = all_gather(reversed_links, ranks, nodes, trees_per_rank, tolerance)
+    mirror = all_gather(reversed_links, ranks, nodes, trees_per_rank, tolerance, symmetric)
     outside = tuple(node for node in range(nodes) if node not in mirror.cut)
     return Outcome(reversed_trees(mirror.trees), mirror.shards, mirror.optimum, outside, mirror.trees_per_rank)
 
@@ -55,7 +71,7 @@ def _attempts(
     inverse_rate: Fraction,
     trees_per_rank: int | None,
     tolerance: Fraction,
-) -> Iterator[tuple[int, Fraction]]:
+) -> Iterator[Attempt]:
     """Numbers of trees per rank and scales to try, the preferred first."""
     if trees_per_rank is not None:
         for scale in least_scales(bandwidths, weights, nodes, trees_per_rank, inverse_rate):
@@ -68,3 +84,26 @@ def _attempts(
                 yield trees, scale
     for trees in optimal_tree_counts(bandwidths, weights, nodes, inverse_rate):
         yield trees, inverse_rate * trees
+
+
+def _shallow(
+    bandwidths: Bandwidths, ranks: int, nodes: int, attempts: Iterable[Attempt]
+) -> tuple[list[PathBatch], int] | None:
+    try:
+        network = ShallowTrees(bandwidths, ranks, nodes, find_translations(bandwidths, ranks, nodes))
+    except TooManyRoutes:
+        return None
+    for trees, scale in attempts:
+        batches = network.grow(whole_capacities(bandwidths, scale), trees)
+        if batches is not None:
+            return batches, trees
+    return None
+
+
+def _packed(bandwidths: Bandwidths, ranks: int, nodes: int, attempts: Iterable[Attempt]) -> tuple[list[PathBatch], int]:
+    for trees, scale in attempts:
+        try:
+            return pack_forest(whole_capacities(bandwidths, scale), dict.fromkeys(range(ranks), trees), nodes), trees
+        except CapacityLost:
+            continue
+    raise TopologyError("no such number of trees per rank was found; leave the number of trees open")

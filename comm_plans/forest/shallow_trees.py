@@ -1,0 +1,163 @@
+"""Shallow trees of a network by counting: each kind of link may be crossed only so often, whichever link it is.
+
+With translations a tree grown for one rank stands for all its images, and these load every link of an orbit alike. So
+trees may take any links as long as the crossings of each orbit stay within what the orbit carries: no disjointness is
+left to keep. A tree grows over the cheapest kind of link, near the root first, and at most `slack` hops deeper than it
+must. Where kinds overflow, their price rises and trees are torn up and grown again, as routers of circuits do.
+
+Nothing promises that the counts work out (then the general packing takes over); where they do, the trees are as good
+as any that reach the same rate. Without translations every link is an orbit of its own.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from comm_plans.forest.crossings import Crossings
+from comm_plans.forest.optimum import Arc
+from comm_plans.forest.paths import Path, PathBatch
+from comm_plans.forest.routes import Kind, Routes, routes_from
+from comm_plans.forest.symmetry import Permutation, Translations
+
+MOST_WORK = 2_000_000
+"""Costs that may be looked up to grow all trees once; a larger network is left to the general packing."""
+ROUNDS = 12
+"""How often all trees are grown again where they overflow."""
+HOPEFUL = 0.04
+"""Part of all crossings that may overflow before growing again is pointless."""
+
+
+@dataclass(frozen=True)
+class _Tree:
+    root: int
+    paths: tuple[Path, ...]
+    kinds: tuple[Kind, ...]
+
+
+class ShallowTrees:
+    """A network whose ways, translations and distances have been worked out, ready to try numbers of trees."""
+
+    def __init__(self, links: Iterable[Arc], ranks: int, nodes: int, translations: Translations) -> None:
+        """Raises TooManyRoutes where switches leave too many ways between ranks."""
+        links = list(links)
+        self._ranks, self._moves = ranks, translations.elements
+        self._orbits = translations.orbits(links)
+        self._home: dict[int, tuple[int, Permutation]] = {}
+        for rank in range(ranks):
+            if rank not in self._home:
+                self._home.update({move[rank]: (rank, move) for move in self._moves})
+        neighbours: list[list[int]] = [[] for _ in range(nodes)]
+        for u, v in links:
+            neighbours[u].append(v)
+        self._roots = sorted({root for root, _ in self._home.values()})
+        self._routes = {root: routes_from(root, ranks, neighbours, self._orbits) for root in self._roots}
+        self._kinds = sorted({kind for routes in self._routes.values() for kind in routes})
+        self._distances = {root: self._hops_from(root) for root in self._roots}
+        self._eccentricity = max(max(distance.values()) for distance in self._distances.values())
+
+    def grow(self, capacities: Mapping[Arc, int], trees: int) -> list[PathBatch] | None:
+        """`trees` trees for every rank that cross no link more often than its capacity; None if none were found."""
+        if trees * len(self._roots) * self._ranks * len(self._kinds) > MOST_WORK:
+            return None
+        for slack in self._slacks():
+            grown = self._grow_all(self._limits(capacities), trees, slack)
+            if grown:
+                return [batch for tree, times in grown.items() for batch in self._images(tree, times)]
+        return None
+
+    def _grow_all(self, limits: list[int], trees: int, slack: int) -> dict[_Tree, int]:
+        """Trees of each root and how often each occurs; empty where they overflow the limits."""
+        crossings = Crossings(limits, self._kinds)
+        grown = [self._grow(root, slack, crossings) for _ in range(trees) for root in self._roots]
+        hopeful = HOPEFUL * sum(len(kind) for tree in grown for kind in tree.kinds)
+        for _ in range(ROUNDS):
+            if not 0 < crossings.overflow() <= hopeful:
+                break
+            crossings.raise_prices()
+            for place, tree in enumerate(grown):
+                for kind in tree.kinds:
+                    crossings.add(kind, -1)
+                grown[place] = self._grow(tree.root, slack, crossings)
+                if not crossings.overflow():
+                    break
+        if crossings.overflow():
+            return {}
+        return {tree: grown.count(tree) for tree in grown}
+
+    def _grow(self, root: int, slack: int, crossings: Crossings) -> _Tree:
+        """One spanning tree over the cheapest ways, counted in `crossings`."""
+        depth, paths, kinds = {root: 0}, list[Path](), list[Kind]()
+        ways: dict[Kind, list[tuple[int, int, int, int]]] = {}
+        newest = root
+        while len(depth) < self._ranks:
+            for kind in self._routes[self._home[newest][0]]:
+                heappush(ways.setdefault(kind, []), (depth[newest], len(depth), newest, 0))
+            kind, path = next(
+                (kind, path)
+                for kind in sorted(ways, key=crossings.costs.__getitem__)
+                for path in self._next_way(kind, ways[kind], depth, self._distances[root], slack)
+            )
+            newest = path[-1]
+            depth[newest] = depth[path[0]] + 1
+            crossings.add(kind)
+            paths.append(path)
+            kinds.append(kind)
+        return _Tree(root, tuple(paths), tuple(kinds))
+
+    def _next_way(
+        self,
+        kind: Kind,
+        ways: list[tuple[int, int, int, int]],
+        depth: Mapping[int, int],
+        distance: Mapping[int, int],
+        slack: int,
+    ) -> Iterator[Path]:
+        """The way of this kind to a rank not reached yet from the rank nearest the root, if there is one.
+
+        `ways` is a heap of (depth, order of joining, rank, position among the rank's ways of this kind).
+        """
+        while ways:
+            level, joined, source, position = heappop(ways)
+            home, move = self._home[source]
+            paths = self._routes[home][kind]
+            for place in range(position, len(paths)):
+                target = move[paths[place][-1]]
+                if target not in depth and level < distance[target] + slack:
+                    heappush(ways, (level, joined, source, place))
+                    yield tuple([move[node] for node in paths[place]])
+                    return
+
+    def _limits(self, capacities: Mapping[Arc, int]) -> list[int]:
+        """Crossings that the trees of the roots may make of each orbit: s links of c trees each, for all images."""
+        carried = [0] * (max(self._orbits.values()) + 1)
+        for link, orbit in self._orbits.items():
+            carried[orbit] += capacities.get(link, 0)
+        return [total // len(self._moves) for total in carried]
+
+    def _slacks(self) -> list[int]:
+        """Hops deeper than need be: any number up to twice the depth, then coarser steps up to any tree."""
+        fine = range(max(self._eccentricity, 4) + 1)
+        return [*fine, *(step for step in (6, 8, 12, 16, 24) if fine.stop <= step < self._ranks)]
+
+    def _hops_from(self, root: int) -> dict[int, int]:
+        distance, level = {root: 0}, [root]
+        while level:
+            following = []
+            for rank in level:
+                for target in self._targets(rank):
+                    if target not in distance:
+                        distance[target] = distance[rank] + 1
+                        following.append(target)
+            level = following
+        return distance
+
+    def _targets(self, rank: int) -> Iterator[int]:
+        home, move = self._home[rank]
+        routes: Routes = self._routes[home]
+        return (move[path[-1]] for paths in routes.values() for path in paths)
+
+    def _images(self, tree: _Tree, multiplicity: int) -> list[PathBatch]:
+        return [
+            PathBatch(move[tree.root], multiplicity, tuple([tuple([move[n] for n in path]) for path in tree.paths]))
+            for move in self._moves
+        ]
