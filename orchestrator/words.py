@@ -35,6 +35,13 @@ def duration_text(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def clock_text(seconds: float) -> str:
+    """`1:52`, `3:05:00`: the same length for neighbouring values, for columns and lines that change."""
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+
+
 def count_text(number: int, unit: str) -> str:
     """`1 stage`, `1,200 steps`."""
     return f"{number:,} {unit}{'' if number == 1 else 's'}"

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from orchestrator.history import History, Segment, Stage
-from orchestrator.recorders.style import Axes, Figure, Palette, dress, legend, new_figure
+from orchestrator.recorders.style import Axes, Figure, Palette, cut_decades, dress, legend, new_figure
 from orchestrator.summary import ACTIVITIES, Summary
 from orchestrator.words import duration_text, rate_text
 
 _PANELS_A_ROW = 4
 _BAND = 2.0  # standard deviations
-_DECADES = 5  # of learning rates that are shown at most
 
 
 def rates_and_losses(story: History, palette: Palette) -> Figure:
@@ -81,9 +80,7 @@ def _draw_rates(axes: Axes, story: History, palette: Palette) -> None:
             middle = (segment.start + segment.end) / 2
             axes.annotate(rate_text(segment.rates[0]), (middle, segment.rates[0]), (0, 5), textcoords="offset points",
                           ha="center", fontsize=8, color=palette.train)  # fmt: skip
-    highest = max((rate for segment in story.segments for rate in segment.rates), default=0.0)
-    if highest > 0:  # a rate that decays to nothing would take the whole axis
-        axes.set_ylim(bottom=max(axes.get_ylim()[0], highest * 10**-_DECADES))
+    cut_decades(axes)
 
 
 def _draw_losses(axes: Axes, story: History, palette: Palette) -> None:

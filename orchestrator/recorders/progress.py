@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from orchestrator.events import Event, ProbeRan, RateChosen, RunResumed, RunStarted, StepsTrained, Validated
-from orchestrator.words import loss_text, rate_text
+from orchestrator.words import clock_text, loss_text, rate_text
 
 
 class Progress:
@@ -44,8 +44,8 @@ class Progress:
                 self._validation = event.metrics["loss"]
 
     def line(self) -> str:
-        """How things stand, in one line. The percentage counts the steps of the search as well."""
-        parts = [self._done(), self._where(), f"step {self._step:,}/{self._total:,}"]
+        """How things stand, in one line that fits 80 columns."""
+        parts = [self._where(), f"step {self._step:,}/{self._total:,}"]
         if self._rate is not None:
             parts.append(f"lr {rate_text(self._rate)}")
         if self._train is not None:
@@ -70,10 +70,6 @@ class Progress:
         if rates and losses:
             self._rate, self._train = rates[-1], sum(losses[-10:]) / len(losses[-10:])
 
-    def _done(self) -> str:
-        everything = self._total + self._total_probed
-        return f"{100 * (everything - self._ahead()) // everything:>3} %" if everything else ""
-
     def _where(self) -> str:
         if self._tried:
             return f"stage {self._stage} probe {self._tried}" if self._stage else "range test"
@@ -83,10 +79,7 @@ class Progress:
         ahead = self._ahead()
         if self._began is None or not self._taken or not ahead:
             return ""
-        seconds = round((self._clock() - self._began) / self._taken * ahead)
-        hours, minutes = seconds // 3600, seconds // 60 % 60
-        clock = f"{hours}:{minutes:02d}:{seconds % 60:02d}" if hours else f"{minutes}:{seconds % 60:02d}"
-        return f"{clock} left"
+        return f"{clock_text((self._clock() - self._began) / self._taken * ahead)} left"
 
     def _ahead(self) -> int:
         return max(0, self._total - self._step) + max(0, self._total_probed - self._probed)

@@ -12,6 +12,7 @@ Figure = Any  # matplotlib.figure.Figure
 Axes = Any  # matplotlib.axes.Axes
 
 _DPI = 160
+_DECADES = 5
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,12 @@ def dress(axes: Axes, palette: Palette, x_label: str = "", y_label: str = "") ->
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)
+
+
+def cut_decades(axes: Axes) -> None:
+    """Let a logarithmic y axis show the upper decades only: a rate that decays to nothing would take it all."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(bottom=max(low, high * 10**-_DECADES))
 
 
 def legend(axes: Axes, palette: Palette, **options: Any) -> None:
