@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
+from comm_plans.errors import TopologyError
 from comm_plans.forest.all_gather import all_gather, reduce_scatter
 from comm_plans.forest.division import Division, divide
 from comm_plans.forest.families import Family, all_but_alike, is_mirrored, plain_or_all, relaxed_family
@@ -26,13 +27,16 @@ def all_reduce(topology: Topology, trees_per_rank: int | None = None, tolerance:
     """Trees that add every rank's buffer up and hand out the sum.
 
     `trees_per_rank` asks for reduce_scatter + all_gather with exactly that many trees; `tolerance` accepts it within
-    that relative distance of the optimum. The outcome's `optimum` is proved to be reachable, except with switches that
+    that relative distance of the optimum. Raises TopologyError for a large network with unbalanced switches.
+    The outcome's `optimum` is proved to be reachable, except with switches that
     add or copy, and beyond the size of the linear program: there it is the best upper bound known.
     """
     two_phases, bound = _two_phase_rate(topology), partition_bound(topology)
     if two_phases == bound:
         return _two_phases(topology, trees_per_rank, tolerance, bound)
     division, optimum = _best_division(topology, bound)
+    if division is None and not two_phases:
+        raise TopologyError(f"{topology.name} is too large to trim; lower the links out of its unbalanced switches")
     if division is None or trees_per_rank is not None or two_phases * (1 + tolerance) >= division.rate:
         return _two_phases(topology, trees_per_rank, tolerance, optimum)
     return _divided(topology, division, optimum)

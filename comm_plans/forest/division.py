@@ -20,7 +20,7 @@ from math import gcd, lcm
 
 from comm_plans.forest.families import Arc, Family
 from comm_plans.forest.linear_program import LinearProgram, Proof
-from comm_plans.max_flow import Network
+from comm_plans.forest.optimum import flow_network
 
 FINE = 2**36
 """Flows between solves count float columns in units of the largest one divided by this."""
@@ -166,17 +166,13 @@ class _Program:
         return found
 
     def _violated(self, index: int, family: Family, columns: Sequence[int], exact: bool) -> Iterator[tuple[int, ...]]:
-        origin = self.nodes
-        network = Network(self.nodes + 1)
-        for (tail, head), column in self.arcs[index].items():
-            network.set_capacity(tail, head, columns[column])
+        capacities = {arc: columns[column] for arc, column in self.arcs[index].items()}
         rates = {root: factor * columns[column] for root, (column, factor) in self.roots[index].items()}
-        for root, rate in rates.items():
-            network.set_capacity(origin, root, rate)
+        network = flow_network(capacities, rates, self.nodes)
         need = sum(rates.values()) - (0 if exact else SLACK * len(family.arcs))
         for terminal in family.terminals:
-            if need > 0 and network.least_excess([origin], [terminal], need, 0) < 0:
-                yield tuple(node for node in network.near_side() if node != origin)
+            if need > 0 and network.least_excess([self.nodes], [terminal], need, 0) < 0:
+                yield tuple(node for node in network.near_side() if node != self.nodes)
 
     def _division(self, proof: Proof) -> Division:
         parts = [self._part(index, proof) for index in range(len(self.families))]

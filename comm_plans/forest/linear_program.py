@@ -4,15 +4,11 @@ Rates of forests are claimed to be optimal, so a solver's floats are not enough:
 row, the rational multipliers must price every column, and both must have the same value (weak duality).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from typing import Any
 
 DENOMINATORS = (60, 1_000, 30_000, 1_000_000)
 TOLERANCE = 1e-10
@@ -30,15 +26,15 @@ class Proof:
 class LinearProgram:
     """Maximise gains · columns, columns ≥ 0, rows · columns ≤ bounds; integers throughout.
 
-    Rows can be added after a solve.
+    Rows can be added after a solve; the next one then starts from the last basis. All columns come before all rows.
     """
 
     def __init__(self) -> None:
         self.gains: list[int] = []
         self.rows: list[dict[int, int]] = []
         self.bounds: list[int] = []
-        self.columns: list[float] = []
-        self.multipliers: list[float] = []
+        self._solver: Any = None
+        self._loaded = 0
 
     def add_column(self, gain: int = 0) -> int:
         """A new column; returns its index."""
@@ -51,29 +47,30 @@ class LinearProgram:
         self.bounds.append(bound)
 
     def solve(self) -> bool:
-        """Optimise in floats and keep columns and row multipliers; False when the solver finds no bounded optimum."""
-        from scipy.optimize import linprog  # slow to import, and most networks need no program
+        """Optimise in floats; False when the solver finds no bounded optimum."""
+        self._load()
+        self._solver.run()
+        return str(self._solver.getModelStatus()).endswith("kOptimal")
 
-        unit = max(1, *self.bounds)
-        answer = linprog(
-            -np.array(self.gains),
-            A_ub=self._matrix(),
-            b_ub=np.array(self.bounds) / unit,
-            method="highs-ds",
-            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
-        )
-        if answer.status == 0:
-            self.columns = [unit * value for value in answer.x.tolist()]
-            self.multipliers = [-value for value in answer.ineqlin.marginals.tolist()]
-        return bool(answer.status == 0)
+    @property
+    def columns(self) -> list[float]:
+        """The columns of the last solve."""
+        return [self._unit * value for value in self._solver.getSolution().col_value]
 
-    def _matrix(self) -> "csr_array":
-        from scipy.sparse import csr_array
+    @property
+    def multipliers(self) -> list[float]:
+        """The row multipliers of the last solve."""
+        return [-value for value in self._solver.getSolution().row_dual]
 
-        starts = np.cumsum([0, *map(len, self.rows)])
-        columns = np.fromiter((column for row in self.rows for column in row), np.int32)
-        values = np.fromiter((value for row in self.rows for value in row.values()), np.float64)
-        return csr_array((values, columns, starts), shape=(len(self.rows), len(self.gains)))
+    def _load(self) -> None:
+        """Hand columns (once) and new rows to the solver, bounds relative to the largest one."""
+        if self._solver is None:
+            self._solver, self._unit = _quiet_solver(), max(1, *self.bounds)
+            for gain in self.gains:
+                self._solver.addCol(-gain, 0.0, math.inf, 0, [], [])
+        for row, bound in zip(self.rows[self._loaded :], self.bounds[self._loaded :], strict=True):
+            self._solver.addRow(-math.inf, bound / self._unit, len(row), list(row), list(row.values()))
+        self._loaded = len(self.rows)
 
     def prove(self) -> Proof | None:
         """The last solve as a rational optimum, or None when no small denominators fit."""
@@ -96,6 +93,17 @@ class LinearProgram:
             for column, coefficient in row.items():
                 prices[column] += coefficient * multiplier
         return min(multipliers) >= 0 and all(price >= gain for price, gain in zip(prices, self.gains, strict=True))
+
+
+def _quiet_solver() -> Any:
+    from highspy._core import _Highs  # slow to import; the public class prints a banner to stdout when it is made
+
+    solver = _Highs()
+    for option, value in (("output_flag", False), ("threads", 1)):
+        solver.setOptionValue(option, value)
+    for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+        solver.setOptionValue(tolerance, TOLERANCE)
+    return solver
 
 
 def _rational(values: list[float], denominator: int) -> tuple[Fraction, ...]:
