@@ -81,11 +81,11 @@ def simulate(plan: Plan, size_bytes: int, *, latency: float = DEFAULT_LATENCY, c
 
 def _check(size_bytes: int, latency: float, chunks: int | None) -> None:
     if size_bytes < 1:
-        raise PlansError(f"The buffer has {size_bytes} bytes; give a size of at least one byte.")
+        raise PlansError(f"the buffer has {size_bytes} bytes; give a size of at least one byte")
     if not 0 <= latency < float("inf"):
-        raise PlansError(f"The latency of a hop is {latency} s; give a finite one, zero or more.")
+        raise PlansError(f"the latency of a hop is {latency} s; give a finite one, zero or more")
     if chunks is not None and chunks < 1:
-        raise PlansError(f"A tree cannot be cut into {chunks} chunks; give one or more.")
+        raise PlansError(f"a tree cannot be cut into {chunks} chunks; give one or more")
 
 
 def _seconds(hops: Hops, size_bytes: int, latency: float, chunks: int) -> float:

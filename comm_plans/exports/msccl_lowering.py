@@ -58,9 +58,9 @@ def _check_words(plan: Plan, trees: Sequence[Tree]) -> None:
     busy = {end for tree in trees for path in tree.paths for end in (path[0], path[-1]) if end >= ranks}
     if busy:
         names = ", ".join(plan.topology.nodes[node] for node in sorted(busy))
-        raise PlansError(f"Switch {names} multicasts or reduces in this plan, which MSCCL cannot say; solve without.")
+        raise PlansError(f"switch {names} multicasts or reduces in this plan, which MSCCL cannot say; solve without")
     if len(set(plan.shards)) > 1:
-        raise PlansError("The shards of this plan differ in size, which MSCCL cannot say; solve with equal shards.")
+        raise PlansError("the shards of this plan differ in size, which MSCCL cannot say; solve with equal shards")
 
 
 def _families(trees: Sequence[Tree], chunks: int) -> dict[tuple[Shape | None, Shape | None], list[Piece]]:

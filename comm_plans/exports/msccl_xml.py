@@ -88,8 +88,8 @@ def _check_limits(report: MscclReport) -> None:
     for what, value, limit in limits:
         if value > limit:
             raise PlansError(
-                f"This plan needs {value} {what} as MSCCL XML, which allows {limit}; "
-                "solve again with fewer trees, such as --trees-per-rank 1."
+                f"this plan needs {value} {what} as MSCCL XML, which allows {limit}; "
+                "solve again with fewer trees, such as --trees-per-rank 1"
             )
 
 

@@ -74,11 +74,11 @@ def step_loads(hops: Hops, chunks: int) -> Iterator[tuple[int, Integers]]:
 
 def _check(plan: Plan, chunks: int, hops: int) -> None:
     if any(tree.steps for tree in plan.trees):
-        raise PlansError(f"The {plan.method} plan has steps already; give the forest it was made from.")
+        raise PlansError(f"the {plan.method} plan has steps already; give the forest it was made from")
     if not 1 <= chunks <= max(1, MOST_HOPS // max(hops, 1)):
         raise PlansError(
             f"{chunks} chunks of {hops} hops make a plan too large to hold or none at all; "
-            f"give 1 to {max(1, MOST_HOPS // max(hops, 1))} chunks."
+            f"give 1 to {max(1, MOST_HOPS // max(hops, 1))} chunks"
         )
 
 

@@ -1,0 +1,169 @@
+"""`comm-plan` as a person runs it: its two outputs and its exit code; as a process where that is what matters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+from msccl_interpreter import check
+
+from comm_plans.cli import main
+from comm_plans.topology import Topology
+
+
+class Done(NamedTuple):
+    """What a command printed."""
+
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def comm_plan(capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*arguments: str | Path, code: int = 0) -> Done:
+        capsys.readouterr()
+        try:
+            returned = main([str(argument) for argument in arguments])
+        except SystemExit as exit:
+            returned = exit.code
+        done = Done(*capsys.readouterr())
+        assert returned == code, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("plans") / "plan.json"
+    main(["solve", "ring:ranks=4", "--collective", "all_gather", "--out", str(file)])
+    return file
+
+
+def test_solve_prints_one_json_object_and_nothing_else(comm_plan: Command) -> None:
+    done = comm_plan("solve", "dgx_a100:boxes=2", "--collective", "all_gather", "--trees-per-rank", "1", "--json")
+    answer = json.loads(done.stdout)
+    assert Fraction(answer["algbw"]) == Fraction(2400, 7)
+    assert Fraction(answer["optimum"]) == Fraction(1040, 3)
+    assert (answer["optimal"], answer["verified"], answer["trees_per_rank"], answer["ranks"]) == (False, True, 1, 16)
+    assert set(answer) >= {"collective", "depth", "bottleneck", "solve_seconds"}
+
+
+def test_solve_speaks_to_people_without_colours_where_nobody_looks(comm_plan: Command) -> None:
+    done = comm_plan("solve", "ring:ranks=4", "--collective", "broadcast", "--root", "g2")
+    assert "the network's optimum" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_verify_checks_the_plan_on_its_own_network_and_on_another(
+    comm_plan: Command, plan: Path, tmp_path: Path
+) -> None:
+    assert "exactly once" in comm_plan("verify", plan).stdout
+    comm_plan("verify", plan, "--topology", "ring:ranks=4")
+    slower = comm_plan("verify", plan, "--topology", "ring:ranks=4,bandwidth=1/2", code=2)
+    assert slower.stdout == ""
+    assert "nodes are not those" in comm_plan("verify", plan, "--topology", "ring:ranks=5", code=2).stderr
+
+
+def test_verify_refuses_a_broken_plan(comm_plan: Command, plan: Path, tmp_path: Path) -> None:
+    document = json.loads(plan.read_text())
+    document["trees"].pop()
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps(document))
+    for command in (["verify", broken], ["simulate", broken, "--bytes", "1GiB"]):
+        assert_one_sentence(comm_plan(*command, code=2))
+    comm_plan("export", broken, "--format", "svg", "--out", tmp_path / "broken.svg", code=2)
+    assert not (tmp_path / "broken.svg").exists()
+
+
+def test_simulate_as_json_and_for_people(comm_plan: Command, plan: Path) -> None:
+    done = comm_plan("simulate", plan, "--bytes", "1GiB", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["bytes"] == 2**30
+    assert Fraction(answer["fluid_seconds"]) <= Fraction(answer["seconds"])
+    assert len(answer["links"]) == 8
+    assert "assuming 5 µs a hop" in done.stderr
+    assert "busiest link" in comm_plan("simulate", plan, "--bytes", "4096", "--chunks", "2").stdout
+
+
+def test_export_writes_xml_and_pictures(comm_plan: Command, plan: Path, tmp_path: Path) -> None:
+    done = comm_plan("export", plan, "--format", "msccl", "--out", tmp_path / "plan.xml")
+    assert done.stdout == ""
+    assert "thread blocks" in done.stderr
+    check((tmp_path / "plan.xml").read_text())
+    comm_plan("export", plan, "--format", "svg", "--out", tmp_path / "plan.svg")
+    assert ElementTree.parse(tmp_path / "plan.svg").getroot().tag.endswith("svg")
+
+
+def test_read_prints_a_topology_file(comm_plan: Command, tmp_path: Path) -> None:
+    file = tmp_path / "ring.json"
+    file.write_text(comm_plan("read", "ring:ranks=4").stdout)
+    assert Topology.load(file).capacities == Topology.loads(comm_plan("read", file).stdout).capacities
+
+
+def assert_one_sentence(done: Done) -> None:
+    assert done.stdout == ""
+    assert done.stderr.startswith("comm-plan")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+SOLVE = ("--collective", "all_gather")
+WRONG = {
+    "no command": [],
+    "unknown option": ["solve", "ring", *SOLVE, "--fast"],
+    "no collective": ["solve", "ring"],
+    "unknown collective": ["solve", "ring", "--collective", "gather"],
+    "unknown fabric": ["solve", "dgx_z", *SOLVE],
+    "missing file": ["solve", "missing.yaml", *SOLVE],
+    "one rank": ["solve", "ring:ranks=1", *SOLVE],
+    "trees": ["solve", "ring", *SOLVE, "--trees-per-rank", "0"],
+    "trees in words": ["solve", "ring", *SOLVE, "--trees-per-rank", "two"],
+    "tolerance": ["solve", "ring", *SOLVE, "--tolerance", "nan"],
+    "no root": ["solve", "ring", "--collective", "reduce"],
+    "unknown root": ["solve", "ring", "--collective", "reduce", "--root", "99"],
+    "root of an all_gather": ["solve", "ring", *SOLVE, "--root", "0"],
+    "folder of the plan": ["solve", "ring", *SOLVE, "--out", "/missing/plan.json"],
+    "missing plan": ["simulate", "missing.json", "--bytes", "1GB"],
+    "size": ["simulate", "{plan}", "--bytes", "many"],
+    "part of a byte": ["simulate", "{plan}", "--bytes", "0.3"],
+    "latency": ["simulate", "{plan}", "--bytes", "1", "--latency", "-1"],
+    "format": ["export", "{plan}", "--format", "pdf", "--out", "plan.pdf"],
+    "NCCL topology": ["read", "{xml}"],
+    "nvidia-smi": ["read", "{smi}"],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_input_is_one_sentence_and_exit_code_2(
+    comm_plan: Command, wrong: str, plan: Path, tmp_path: Path
+) -> None:
+    files = {"plan": plan, "xml": tmp_path / "topology.xml", "smi": tmp_path / "topo.txt"}
+    files["xml"].write_text('<system version="1"><cpu numaid="0"/></system>')
+    files["smi"].write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\n")
+    assert_one_sentence(comm_plan(*(word.format_map(files) for word in WRONG[wrong]), code=2))
+
+
+def test_help_needs_nothing_heavy() -> None:
+    heavy = "numpy", "numba", "scipy", "rich", "yaml"
+    code = f"import sys, comm_plans.cli as cli; cli._parser(); print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_installed_command() -> None:
+    command = Path(sys.executable).with_name("comm-plan")
+    done = subprocess.run([command, "solve", "ring", *SOLVE, "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["verified"]
+    wrong = subprocess.run([command, "read", "missing.json"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert_one_sentence(Done(wrong.stdout, wrong.stderr))
