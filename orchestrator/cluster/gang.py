@@ -40,6 +40,7 @@ class Gang:
         """Place and create the actors. Raises UserError when the cluster cannot hold them, now or ever."""
         self._spec = spec
         self._logs: list[Path | None] = [None] * spec.world_size
+        self._namespace = f"{spec.name}-{uuid.uuid4().hex[:8]}"  # a name may come back before its last bearer is gone
         self._group = _place(spec)
         self._actors = [self._create(rank) for rank in range(spec.world_size)]
         found = self.call("whereabouts")
@@ -71,7 +72,7 @@ class Gang:
 
         options = {
             "name": f"{self._spec.name}/rank-{rank}",
-            "namespace": f"{self._spec.name}-{uuid.uuid4().hex[:8]}",
+            "namespace": self._namespace,
             "num_cpus": self._spec.cpus,
             "num_gpus": self._spec.gpus,
             "max_restarts": 0,  # a lone new rank could not rejoin the others

@@ -99,10 +99,10 @@ class Job:
 
     def load(self, folder: Path, content: Json) -> int:
         """Take up a state that `save` wrote and `verified` has read; returns its step."""
-        if content["world_size"] != self._spec.world_size:
+        if (saved_by := content.get("world_size")) != self._spec.world_size:
             raise UserError(
-                f"{folder} was saved by {content['world_size']} workers and this job has {self._spec.world_size}; "
-                f"go on with cluster.workers={content['world_size']}"
+                f"{folder} was saved by {saved_by} workers and this job has {self._spec.world_size}; "
+                f"go on with cluster.workers={saved_by}"
             )
         if self._shares(folder):
             step: int = every(self._workers.call("read_parts", folder))

@@ -22,6 +22,7 @@ MANIFEST = "manifest.json"
 _FORMAT = 1
 _NAME = re.compile(r"step-(\d{6,18})")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_MANIFEST_TYPES = {"step": int, "content": dict, "files": dict}
 _LARGEST_MANIFEST = 16 * 1024**2  # bytes
 
 
@@ -156,6 +157,8 @@ def _read_manifest(path: Path) -> Json:
         raise _damaged(path, f"{MANIFEST} cannot be read") from error
     if manifest.get("format") != _FORMAT:
         raise _damaged(path, f"it is of format {manifest.get('format')}, this version reads format {_FORMAT}")
+    if not all(isinstance(manifest.get(key), kind) for key, kind in _MANIFEST_TYPES.items()):
+        raise _damaged(path, f"{MANIFEST} lacks one of {', '.join(_MANIFEST_TYPES)}")
     return manifest
 
 

@@ -46,7 +46,7 @@ class Worker:
 
         address = ray.util.get_node_ip_address()
         self._store = host_store(address, self._spec.world_size)
-        return address, self._store.port
+        return address, int(self._store.port)
 
     def import_trainer(self) -> None:
         """Load torch and what else training needs, on all ranks at once."""
