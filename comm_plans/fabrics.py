@@ -1,7 +1,7 @@
 """Networks that have a name: `fabric("dgx_a100:boxes=2")`. Bandwidths are in GB/s one way.
 
 Each function below is a fabric and its parameters are the words that a person may use. The abstract ones (ring,
-torus …) have links of 1 GB/s unless told otherwise. Boxes of GPUs have a network between them only if there are several.
+torus …) have links of 1 GB/s unless told otherwise. Boxes of GPUs are joined by a network only if there are several.
 """
 
 from __future__ import annotations
