@@ -18,7 +18,7 @@ from comm_plans.noise import rungs
 from comm_plans.topology import Topology
 
 # Work is counted in links seen in rounds of refinement; on a small network a round costs as much as ROUND links.
-KEY_WORK = 2**21
+KEY_WORK = 2**19
 SEARCH_WORK = 2**23
 ROUND = 1000
 

@@ -43,3 +43,8 @@ def rung(value: Fraction) -> Fraction:
     mantissa = value / decade
     step = next(step for start, step in reversed(LADDER) if mantissa >= start)
     return round(mantissa / step) * step * decade
+
+
+def within_noise(one: Fraction, other: Fraction) -> bool:
+    """Whether two measurements may be of the same link."""
+    return abs(one - other) <= 2 * Fraction(str(NOISE)) * max(one, other)

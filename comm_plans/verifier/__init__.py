@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from comm_plans.verifier.arrays import OPERATIONS, need, read_forest, read_network, read_shards
-from comm_plans.verifier.claims import check_claims
+from comm_plans.verifier.claims import check_claims, cut_bounds
 from comm_plans.verifier.cover import check_cover
 from comm_plans.verifier.loads import bandwidth
 from comm_plans.verifier.replay import check_replay
@@ -42,6 +42,16 @@ def verify(document: dict[str, Any]) -> Verdict:
     algbw, busiest = bandwidth(forest, network)
     proved = check_claims(document, network, shards, algbw)
     return Verdict(collective, network.ranks, len(forest.shares), algbw, network.ends(busiest), proved)
+
+
+def appraise(document: dict[str, Any]) -> tuple[Fraction, list[Fraction]]:
+    """Bandwidth that a well-formed plan reaches on its network, and the upper bounds that its cut gives, in GB/s.
+
+    Whoever moves a plan to other bandwidths asks this for the figures to claim; `verify` judges them afterwards.
+    """
+    network = read_network(document)
+    algbw, _ = bandwidth(read_forest(document, network), network)
+    return algbw, cut_bounds(document, network, read_shards(document, network.ranks))
 
 
 def _check_header(document: dict[str, Any]) -> str:

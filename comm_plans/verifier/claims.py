@@ -23,7 +23,7 @@ def check_claims(document: dict[str, Any], network: Network, shards: list[Fracti
     need(algbw <= optimum, f"the plan moves {algbw} GB/s, more than the {optimum} GB/s that it calls the optimum")
     need(not optimal or algbw == optimum, f"the plan calls itself optimal at {algbw} GB/s, below {optimum} GB/s")
     _check_notes(document)
-    proved = any(bound <= algbw for bound in _cut_bounds(document, network, shards))
+    proved = any(bound <= algbw for bound in cut_bounds(document, network, shards))
     if optimal and document["collective"] != "all_reduce":
         need(proved, "the plan calls itself optimal, but the cut that it names does not prove it")
     return proved
@@ -39,7 +39,7 @@ def _check_notes(document: dict[str, Any]) -> None:
     need(rooted or document.get("root") is None, "the plan names a root, which its collective does not have")
 
 
-def _cut_bounds(document: dict[str, Any], network: Network, shards: list[Fraction]) -> list[Fraction]:
+def cut_bounds(document: dict[str, Any], network: Network, shards: list[Fraction]) -> list[Fraction]:
     """Upper bounds in GB/s from the named cut; either of its two sides may have been named."""
     names = document.get("bottleneck")
     if not isinstance(names, list) or not all(type(name) is str for name in names):
