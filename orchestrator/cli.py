@@ -9,9 +9,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from orchestrator.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.config import Config
+
+_HYDRAS_DETAILS = ("Config search path", "provider=", "full_key", "object_type")
 
 _EPILOG = """examples:
   orchestrate run                                  two workers, a small language model, its rate found on the way
@@ -90,9 +95,8 @@ def _run(overrides: Sequence[str]) -> int:
         several = hydra_config.mode == RunMode.MULTIRUN
         folders.append(folder)
         try:
-            values = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-            assert isinstance(values, dict)
-            config = config_from({**values, "search_paths": [os.getcwd()]})
+            values: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+            config = config_from({**values, "search_paths": [str(Path.cwd())]})
             statuses.append(_launch(config, folder))
         except (UserError, OmegaConfBaseException) as error:
             _remove_if_empty(folder)
@@ -112,7 +116,7 @@ def _run(overrides: Sequence[str]) -> int:
     return max(statuses, default=0)
 
 
-def _launch(config: Any, folder: Path) -> int:
+def _launch(config: "Config", folder: Path) -> int:
     if config.dry_run:
         from orchestrator.dry_run import print_dry_run
 
@@ -168,6 +172,6 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _flat(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    kept = [line for line in lines if not line.startswith(("Config search path", "provider=", "full_key", "object_type"))]
-    return " ".join(kept)
+    """Hydra's several lines as one, without what only Hydra's own people need."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith(_HYDRAS_DETAILS))

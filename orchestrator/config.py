@@ -5,7 +5,6 @@ only if the installed configuration tree, or the person's own command line, name
 """
 
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,7 +129,7 @@ _TYPED_TARGETS: dict[str, type[Any]] = {
 
 @dataclass
 class Config:
-    """One launch, whole. `task`, `model` and `optimizer` are trees with `_target_`; `lr` is what `make_policy` takes."""
+    """One launch, whole. `task`, `model`, `optimizer` are trees with `_target_`; `lr` is what `make_policy` takes."""
 
     steps: int
     batch_size: int
@@ -158,12 +157,6 @@ class Config:
         """The configuration as plain JSON values."""
         return dataclasses.asdict(self)
 
-    @property
-    def task_name(self) -> str:
-        """The task's class in snake case: what tables and result.json call it."""
-        class_name = str(self.task["_target_"]).rsplit(".", 1)[-1]
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
-
 
 def config_from(values: Mapping[str, Any]) -> Config:
     """Typed and checked configuration. A UserError names the key that is wrong and what is allowed."""
@@ -189,7 +182,7 @@ def recorded_config(values: Json, granted: Iterable[str] = ()) -> Config:
     that a folder from a stranger cannot choose which code runs.
     """
     allowed = set(granted) | set(known_targets())
-    for key, target in _targets_in(values, ""):
+    for key, target in _targets_in(values):
         if target not in allowed:
             raise UserError(
                 f"the run folder names code of its own, {key}={target}, which is not run unasked; "
@@ -198,11 +191,26 @@ def recorded_config(values: Json, granted: Iterable[str] = ()) -> Config:
     return config_from(values)
 
 
+def granted_targets(grants: Iterable[str]) -> Iterator[str]:
+    """The classes that a person names on the command line, as KEY._target_=CLASS each."""
+    for grant in grants:
+        key, equals, target = grant.partition("=")
+        if not equals or not key.endswith("_target_"):
+            raise UserError(
+                f"'{grant}' is no KEY._target_=CLASS; a run goes on with the configuration it was started with"
+            )
+        yield target
+
+
 def known_targets() -> Iterator[str]:
     """Every `_target_` in the configuration tree that came with this installation."""
     for path in sorted(CONF.rglob("*.yaml")):
-        for _, target in _targets_in(yaml.safe_load(path.read_text()), ""):
-            yield target
+        yield from targets_of(yaml.safe_load(path.read_text()))
+
+
+def targets_of(values: Any) -> Iterator[str]:
+    """Every `_target_` in a tree of plain values."""
+    return (target for _, target in _targets_in(values))
 
 
 def build(spec: Json) -> Any:
@@ -219,7 +227,7 @@ def sentence_of(error: Exception) -> str:
     return f"{key}: {lines[0]}" if key and not lines[0].startswith(str(key)) else lines[0]
 
 
-def _targets_in(values: Any, key: str) -> Iterator[tuple[str, str]]:
+def _targets_in(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(values, Mapping):
         for name, value in values.items():
             inner = f"{key}.{name}" if key else str(name)
@@ -248,19 +256,27 @@ def _check_types(tree: Json, key: str) -> None:
 
 
 def _check_ranges(config: Config) -> None:
-    for name in ("steps", "batch_size", "accumulate", "keep"):
-        _require(getattr(config, name) >= 1, name, getattr(config, name), "at least 1")
+    cluster = config.cluster
+    at_least_one = {
+        "steps": config.steps,
+        "batch_size": config.batch_size,
+        "accumulate": config.accumulate,
+        "keep": config.keep,
+        "cluster.workers": cluster.workers,
+        "cluster.cpus_per_worker": cluster.cpus_per_worker,
+        "evaluation.validation_samples": config.evaluation.validation_samples,
+    }
+    for key, value in at_least_one.items():
+        _require(value >= 1, key, value, "at least 1")
+    _require(config.seed >= 0, "seed", config.seed, "0 or more")
     _require(config.clip is None or config.clip > 0, "clip", config.clip, "above 0, or null for no clipping")
-    _require(config.precision in ("float32", "bfloat16", "float16"), "precision", config.precision,
-             "float32, bfloat16 or float16")  # fmt: skip
-    _require(config.cluster.workers >= 1, "cluster.workers", config.cluster.workers, "at least 1")
-    _require(config.cluster.cpus_per_worker >= 1, "cluster.cpus_per_worker", config.cluster.cpus_per_worker, "at least 1")
-    _require(config.cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", config.cluster.gpus_per_worker,
-             "0 or 1: one rank drives one GPU")  # fmt: skip
-    _require(config.evaluation.validation_samples >= 1, "evaluation.validation_samples",
-             config.evaluation.validation_samples, "at least 1")  # fmt: skip
-    _require(config.communication.backend in ("auto", "gloo", "nccl"), "communication.backend",
-             config.communication.backend, "auto, gloo or nccl")  # fmt: skip
+    _require(cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", cluster.gpus_per_worker, "0 or 1")
+    _require_one_of("precision", config.precision, "float32", "bfloat16", "float16")
+    _require_one_of("communication.backend", config.communication.backend, "auto", "gloo", "nccl")
+
+
+def _require_one_of(key: str, value: str, *allowed: str) -> None:
+    _require(value in allowed, key, value, " or ".join(allowed))
 
 
 def _require(holds: bool, key: str, value: object, allowed: str) -> None:

@@ -77,7 +77,9 @@ def _packages() -> Iterator[Check]:
 
 def _processors() -> Iterator[Check]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield Check("processor cores", str(cores), None if cores >= 2 else "two workers will share one core: slow but right")
+    yield Check(
+        "processor cores", str(cores), None if cores >= 2 else "two workers will share one core: slow but right"
+    )
     import torch
 
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -101,7 +103,9 @@ def _disk() -> Iterator[Check]:
         mend = f"free {_gib(_NEEDED_DISK)} under {place}; Ray refuses disks that are more than 95 % full"
         yield Check(name, f"{_gib(usage.free)} free in {place}", None if enough else mend)
     writable = os.access(Path.cwd(), os.W_OK)
-    yield Check("this folder", str(Path.cwd()), None if writable else "it cannot be written to; go to another", fatal=True)
+    yield Check(
+        "this folder", str(Path.cwd()), None if writable else "it cannot be written to; go to another", fatal=True
+    )
 
 
 def _configuration() -> Iterator[Check]:
@@ -121,14 +125,18 @@ def _data() -> Iterator[Check]:
 def _ray() -> Iterator[Check]:
     address = os.environ.get("RAY_ADDRESS")
     if address:
-        yield Check("RAY_ADDRESS", address, "cluster=local ignores it; cluster=existing joins what cluster.address says")
+        yield Check(
+            "RAY_ADDRESS", address, "cluster=local ignores it; cluster=existing joins what cluster.address says"
+        )
     token = Path.home() / ".ray" / "auth_token"
     if token.exists():
         private = not token.stat().st_mode & 0o077
         yield Check("Ray's token", str(token), None if private else f"others can read it: chmod 600 {token}")
     with socket.socket() as probe:
         taken = probe.connect_ex(("127.0.0.1", 8265)) == 0
-    yield Check("Ray's dashboard port 8265", "taken" if taken else "free", "a Ray dashboard runs already" if taken else None)
+    yield Check(
+        "Ray's dashboard port 8265", "taken" if taken else "free", "a Ray dashboard runs already" if taken else None
+    )
 
 
 def _tracking() -> Iterator[Check]:

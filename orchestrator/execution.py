@@ -21,7 +21,7 @@ SECONDS_A_CALL = 1.0
 Emit = Callable[[Event], None]
 
 
-class TrainingDiverged(Exception):
+class TrainingDiverged(Exception):  # noqa: N818
     """The loss of a real step was not finite."""
 
 

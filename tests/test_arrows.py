@@ -40,7 +40,11 @@ def offenders(folder: str, forbidden: tuple[str, ...], allowed: tuple[str, ...] 
         ("comm_plans", ("ray", "mlflow", "hydra", "omegaconf", "orchestrator", "trainers"), ()),
         ("comm_plans", ("torch",), ("comm_plans/runtime/",)),
         ("trainers", ("orchestrator", "ray", "mlflow", "hydra", "omegaconf"), ()),
-        ("orchestrator", ("ray",), ("orchestrator/cluster/", "orchestrator/sweep", "orchestrator/recorders/ray_metrics")),
+        (
+            "orchestrator",
+            ("ray",),
+            ("orchestrator/cluster/", "orchestrator/sweep", "orchestrator/recorders/ray_metrics"),
+        ),
         ("orchestrator", ("mlflow",), ("orchestrator/recorders/mlflow",)),
         ("orchestrator", ("hydra", "omegaconf"), ("orchestrator/config.py", "orchestrator/cli.py")),
         ("orchestrator/learning_rate", ("torch", "ray", "mlflow", "hydra", "trainers", "comm_plans"), ()),

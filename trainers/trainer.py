@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Module, Parameter
 from torch.nn.parallel import DistributedDataParallel
@@ -125,6 +125,10 @@ class Trainer:
         """Write the model's `state_dict` as safetensors."""
         state = self.model.state_dict()
         save_file({name: tensor.cpu().contiguous().clone() for name, tensor in state.items()}, path)
+
+    def load_weights(self, path: Path) -> None:
+        """Take what `save_weights` wrote. RuntimeError where it is another model's."""
+        self.model.load_state_dict(load_file(path))
 
     def _train_step(self, rate: float) -> Tensor:
         for group in self._optimizer.param_groups:

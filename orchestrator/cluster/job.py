@@ -125,6 +125,10 @@ class Job:
             os.fsync(file.fileno())
         unfinished.replace(path)
 
+    def load_weights(self, path: Path) -> None:
+        """Give every rank the weights that `save_weights` wrote; the optimizer stays as it is."""
+        self._workers.call("load_weights", path.read_bytes())
+
     def close(self) -> None:
         """End the workers and give their place back."""
         if self._gang is not None:

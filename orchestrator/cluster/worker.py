@@ -149,6 +149,13 @@ class Worker:
             self._trainer.save_weights(path)
             return path.read_bytes()
 
+    def load_weights(self, content: bytes) -> None:
+        """Take the weights of a safetensors file."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "weights.safetensors"
+            path.write_bytes(content)
+            self._trainer.load_weights(path)
+
     def _meet(self, address: str, port: int, device: str) -> None:
         from trainers.communication import join_store, process_group
 

@@ -1,0 +1,75 @@
+"""`dry_run=true`: what would run, where, for how long and at what cost, without starting anything."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from orchestrator.config import Config
+from orchestrator.events import Json
+from orchestrator.journal_file import JOURNAL, read_journal
+from orchestrator.learning_rate import make_policy
+from orchestrator.learning_rate.policy import Cost
+from orchestrator.run_folder import RESULT
+from orchestrator.words import count_text, duration_text, policy_name, task_name
+
+_SAME_SPEED = ("task", "model", "optimizer", "batch_size", "accumulate", "precision", "cluster", "communication")
+
+
+def print_dry_run(config: Config, folder: Path) -> None:
+    """Print the launch as it would be."""
+    values = config.to_json()
+    cost = make_policy(config.lr, config.steps, config.seed).cost()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in _rows(config, values, cost, folder):
+        table.add_row(f"[bold]{name}[/]", escape(text))
+    Console().print(table)
+
+
+def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tuple[str, str]]:
+    cluster = config.cluster
+    total = cost.train_steps + cost.probe_steps
+    samples = config.batch_size * config.accumulate * cluster.workers
+    yield "task", f"{task_name(values)}, data {config.task.get('data', 'of its own')}"
+    yield "where", f"Ray at {cluster.address}: {count_text(cluster.workers, 'worker')}, " + _each_worker(config)
+    yield "step", f"{count_text(samples, 'sample')} ({config.batch_size} a worker, {config.precision})"
+    yield "learning rate", f"{policy_name(values)}, {count_text(cost.stages, 'stage')}"
+    yield "training", count_text(cost.train_steps, "step")
+    yield "search", f"at most {count_text(cost.probe_steps, 'step')}, {cost.probe_steps / total:.0%} of all steps"
+    yield "how long", _how_long(total, values, Path(config.outputs))
+    yield "recorded in", f"{folder}; MLflow: {config.tracking.uri or 'off'}"
+
+
+def _each_worker(config: Config) -> str:
+    gpus = f" and {count_text(config.cluster.gpus_per_worker, 'GPU')}" if config.cluster.gpus_per_worker else ""
+    return f"{count_text(config.cluster.cpus_per_worker, 'CPU')}{gpus} each"
+
+
+def _how_long(steps: int, values: Json, outputs: Path) -> str:
+    past = max(_same_runs(values, outputs), key=lambda run: run.finished_at, default=None)
+    if past is None:
+        return "not known before a run with this task, model, batch and cluster has finished here"
+    seconds = past.seconds_a_step * steps
+    return f"about {duration_text(seconds)}, by the speed of {past.folder}"
+
+
+@dataclass(frozen=True)
+class _PastRun:
+    folder: Path
+    seconds_a_step: float
+    finished_at: float
+
+
+def _same_runs(values: Json, outputs: Path) -> Iterator[_PastRun]:
+    """Finished runs that took steps of the same kind in the same place."""
+    for path in outputs.rglob(RESULT):
+        result = json.loads(path.read_text())
+        started = read_journal(path.parent / JOURNAL)[0]
+        recorded = getattr(started, "config", {})
+        if result["state"] == "FINISHED" and all(recorded.get(key) == values[key] for key in _SAME_SPEED):
+            steps = result["train_steps"] + result["probe_steps"]
+            yield _PastRun(path.parent, result["wall_seconds"] / steps, path.stat().st_mtime)

@@ -1,0 +1,49 @@
+"""The story of one launch: configuration → workers → what the learning-rate policy asks for → result.
+
+Everything that happens is one event; the recorders make the journal, MLflow, the terminal and the report of it.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import time
+
+from orchestrator.config import Config, granted_targets, recorded_config
+from orchestrator.errors import UserError
+from orchestrator.events import RunEnded, RunStarted
+from orchestrator.journal_file import JOURNAL, read_journal
+from orchestrator.learning_rate import make_policy
+from orchestrator.outcome import carried_through
+from orchestrator.recording import Recording
+from orchestrator.run_folder import require_new
+from orchestrator.words import policy_name, task_name
+from trainers.data.check import check_data
+from trainers.errors import DataError
+
+
+def launch(config: Config, folder: Path) -> int:
+    """Train from the beginning in a new run folder; returns the exit status."""
+    require_new(folder)
+    try:
+        check_data(config.task)
+    except DataError as error:
+        raise UserError(str(error)) from error
+    with Recording(config, folder) as recording:
+        values = config.to_json()
+        run_id = f"{task_name(values)}-{policy_name(values)}-{uuid.uuid4().hex[:8]}"
+        cost = make_policy(config.lr, config.steps, config.seed).cost()
+        recording.emit(RunStarted(run_id, str(folder), values, asdict(cost), time()))
+        return carried_through(config, folder, recording, run_id)
+
+
+def resume(folder: Path, grants: Sequence[str]) -> int:
+    """Go on with an interrupted run; its outcome equals the undisturbed run's. `grants`: KEY._target_=CLASS each."""
+    events = read_journal(folder / JOURNAL)
+    if not events or not isinstance(started := events[0], RunStarted):
+        raise UserError(f"{folder} holds nothing to resume: its journal ends before the run began; start it anew")
+    if isinstance(events[-1], RunEnded) and events[-1].state == "FINISHED":
+        raise UserError(f"{folder} holds a finished run; its outcome is in {folder}/result.json")
+    config = recorded_config(started.config, granted_targets(grants))
+    with Recording(config, folder) as recording:
+        return carried_through(config, folder, recording, started.run_id)

@@ -1,0 +1,79 @@
+"""The one place that says how a run ended: its state, the reason, result.json, and the command's exit status."""
+
+import signal
+from pathlib import Path
+
+from orchestrator.cluster.job import JobFailed
+from orchestrator.config import Config
+from orchestrator.errors import UserError
+from orchestrator.events import Json, PlanChosen, RunEnded
+from orchestrator.execution import TrainingDiverged
+from orchestrator.history import history
+from orchestrator.recording import Recording
+from orchestrator.run_folder import write_result
+from orchestrator.stopping import Stopped, stopping_on_signals
+from orchestrator.summary import summarise
+from orchestrator.training import train
+from orchestrator.words import policy_name, task_name
+
+
+def carried_through(config: Config, folder: Path, recording: Recording, run_id: str) -> int:
+    """Train to the end, whatever that is, and record it; returns the exit status."""
+    weights: str | None = None
+    try:
+        with stopping_on_signals():
+            weights = train(config, folder, recording, run_id)
+        state, reason, status = "FINISHED", None, 0
+    except Stopped as stop:
+        state, reason, status = "KILLED", str(stop), 128 + stop.number
+    except UserError as error:
+        state, reason, status = "FAILED", str(error), 2
+    except (JobFailed, TrainingDiverged) as error:
+        state, reason, status = "FAILED", str(error), 1
+    except Exception as error:
+        _end(config, folder, recording, "FAILED", f"{type(error).__name__}: {error}", None)
+        raise
+    _end(config, folder, recording, state, reason, weights)
+    return status
+
+
+def _end(
+    config: Config, folder: Path, recording: Recording, state: str, reason: str | None, weights: str | None
+) -> None:
+    """Nothing of the end may be lost to a second Ctrl-C, so signals are not listened to here."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        result = _result(config, recording, state, reason, weights)
+        write_result(folder, result)
+        recording.emit(RunEnded(state, reason, result))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _result(config: Config, recording: Recording, state: str, reason: str | None, weights: str | None) -> Json:
+    values = config.to_json()
+    wall_seconds = recording.seconds
+    summary = summarise(recording.events, wall_seconds)
+    plan = history(recording.events).plan or PlanChosen("none")
+    return {
+        "state": state,
+        "reason": reason,
+        "task": task_name(values),
+        "seed": config.seed,
+        "lr_policy": policy_name(values),
+        "train_steps": summary["train_steps"],
+        "probe_steps": summary["probe_steps"],
+        "wall_seconds": wall_seconds,
+        "worker_seconds": wall_seconds * config.cluster.workers,
+        "seconds": summary["seconds"],
+        "train_loss": summary["train_loss"],
+        "validation_loss": summary["validation_loss"],
+        "validation": summary["validation"],
+        "test": summary["test"],
+        "scores": summary["scores"],
+        "lr_by_step": summary["lr_by_step"],
+        "plan": {"key": plan.key, "collective": plan.collective, "algbw": plan.algbw, "source": plan.source},
+        "mlflow_run_id": recording.mlflow_run_id(),
+        "weights_sha256": weights,
+    }
