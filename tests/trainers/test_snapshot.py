@@ -84,8 +84,9 @@ def test_training_on_leaves_a_snapshot_alone():
     kept = trainer.snapshot()
     before = {name: tensor.clone() for name, tensor in kept.tensors.items()}
     trainer.train(RATES)
-    trainer.restore(kept)
-    trainer.train(RATES)
+    for other in (trainer, small_trainer(optimizer="adamw")):
+        other.restore(kept)
+        other.train(RATES)
     assert all(torch.equal(before[name], tensor) for name, tensor in kept.tensors.items())
 
 
@@ -134,6 +135,23 @@ def test_shared_and_own_part_make_the_whole(tmp_path):
 def test_values_are_plain_json():
     values = small_trainer("images", "adamw", "float16").snapshot().values
     assert json.loads(json.dumps(values)) == values
+
+
+class Steep(Tabular):
+    """Gradients too large for float16: the scaler halves its scale at every step."""
+
+    def loss(self, model, batch):
+        return 1e6 * super().loss(model, batch)
+
+
+def test_the_loss_scale_comes_back():
+    trainer = Trainer(Steep(), OPTIMIZERS["sgd"], TrainerOptions(4, precision="float16"))
+    trainer.train([1e-3] * 2)
+    kept = trainer.snapshot()
+    trainer.train([1e-3] * 2)
+    assert trainer.snapshot().values["scaler"]["scale"] == kept.values["scaler"]["scale"] / 4
+    trainer.restore(kept)
+    assert trainer.snapshot().values == kept.values
 
 
 def test_another_models_snapshot_is_refused():
