@@ -14,7 +14,17 @@ from orchestrator.errors import UserError
 from orchestrator.events import Json
 from orchestrator.history import History, history
 from orchestrator.journal_file import JOURNAL, read_journal
-from orchestrator.recorders.style import LIGHT, Figure, Palette, cut_decades, dress, legend, new_figure, save_png
+from orchestrator.recorders.style import (
+    LIGHT,
+    Figure,
+    Palette,
+    cut_decades,
+    dress,
+    legend,
+    logarithmic,
+    new_figure,
+    save_png,
+)
 from orchestrator.summary import Summary, summarise
 from orchestrator.words import clock_text, loss_text, policy_name, task_name
 
@@ -51,7 +61,7 @@ def compare(folders: Sequence[Path], outputs: Path = Path("outputs"), console: C
     console.print(comparison_table(runs))
     path = outputs / _FIGURE if outputs.is_dir() else Path(_FIGURE)
     save_png(comparison_figure(runs, LIGHT), path)
-    console.print(f"figure: {path}")
+    console.print(f"figure: {path}", soft_wrap=True)
     return path
 
 
@@ -84,7 +94,7 @@ def comparison_table(runs: Sequence[Run]) -> Table:
     texts = {title: [column(run) for run in runs] for title, column in columns.items()}
     shown = {title: cells for title, cells in texts.items() if title in _ALWAYS or len(set(cells)) > 1}
     for title in shown:
-        table.add_column(title, justify="left" if title in _WORDS else "right", overflow="fold", no_wrap=title != "run")
+        table.add_column(title, justify="left" if title in _WORDS else "right", overflow="fold")
     for cells in zip(*shown.values(), strict=True):
         table.add_row(*cells)
     return table
@@ -96,7 +106,7 @@ def comparison_figure(runs: Sequence[Run], palette: Palette) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
     dress(above, palette, y_label="learning rate")
     dress(below, palette, "steps taken, those of the search included", "validation loss")
-    above.set_yscale("log")
+    logarithmic(above, "y")
     for index, run in enumerate(runs):
         colour = palette.runs[index % len(palette.runs)]
         for segment in run.story.segments:

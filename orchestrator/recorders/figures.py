@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from orchestrator.history import History, Segment, Stage
-from orchestrator.recorders.style import Axes, Figure, Palette, cut_decades, dress, legend, new_figure
+from orchestrator.recorders.style import Axes, Figure, Palette, cut_decades, dress, legend, logarithmic, new_figure
 from orchestrator.summary import ACTIVITIES, Summary
 from orchestrator.words import duration_text, rate_text
 
@@ -71,7 +71,7 @@ def _shade_searches(axes: Axes, story: History, palette: Palette) -> None:
 
 
 def _draw_rates(axes: Axes, story: History, palette: Palette) -> None:
-    axes.set_yscale("log")
+    logarithmic(axes, "y")
     for segment in story.segments:
         real = segment.kind == "train"
         colour, width = (palette.train, 2.2) if real else (palette.probe, 1.4)
@@ -121,7 +121,7 @@ def _stage_start(story: History, stage: Stage) -> int:
 
 
 def _draw_search(axes: Axes, stage: Stage, palette: Palette) -> None:
-    axes.set_xscale("log")
+    logarithmic(axes, "x")
     kept = [forecast for forecast in stage.forecasts if not forecast.diverged]
     if stage.choice is not None:
         _draw_surrogate(axes, stage.choice.surrogate, palette)

@@ -28,6 +28,7 @@ from orchestrator.events import (
     event_json,
 )
 from orchestrator.journal_file import FLOAT, intact_entries, read_journal
+from orchestrator.recorders.appending import append_line, open_for_appending
 from orchestrator.recorders.secrets import mask_all
 
 __all__ = ["Journal", "read_journal"]
@@ -43,8 +44,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
+        self._file = open_for_appending(path)
         self._lock()
         entries, intact = intact_entries(path)
         self._file.truncate(intact)
@@ -60,8 +60,7 @@ class Journal:
         """Append one line; decisions are on the disk when this returns."""
         line = _dump({"n": self._next, "at": round(self.seconds, 3), **event_json(event)})
         try:
-            self._file.write(line)
-            self._file.flush()
+            append_line(self._file, line)
             if isinstance(event, _DECISIVE):
                 os.fsync(self._file.fileno())
         except OSError as error:

@@ -6,7 +6,7 @@ matplotlib is imported when the first figure is made, not before.
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 Figure = Any  # matplotlib.figure.Figure
 Axes = Any  # matplotlib.axes.Axes
@@ -81,6 +81,13 @@ def dress(axes: Axes, palette: Palette, x_label: str = "", y_label: str = "") ->
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)
+
+
+def logarithmic(axes: Axes, axis: Literal["x", "y"]) -> None:
+    """A log scale with ticks at whole decades; the others cannot be seen here but take time to draw."""
+    axes.set(**{f"{axis}scale": "log"})
+    axes.tick_params(axis=axis, which="minor", length=0)
+    getattr(axes, f"{axis}axis").minorticks_off()
 
 
 def cut_decades(axes: Axes) -> None:

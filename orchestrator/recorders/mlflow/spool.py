@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from orchestrator.recorders.appending import append_line, open_for_appending
+
 Operation = dict[str, Any]  # {"op": params | metrics | tags | text | artifact | status, …}, see operations.py
 
 SPOOL = "mlflow_spool.jsonl"
@@ -25,10 +27,9 @@ class Spool:
     """Operations of one run folder, in order. Holding it keeps other processes off; SpoolBusyError if one has it."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._path = folder / SPOOL
-        self._file = self._path.open("ab")
+        self._file = open_for_appending(self._path)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -55,8 +56,7 @@ class Spool:
 
     def append(self, operation: Operation) -> None:
         """Queue one operation. OSError when the disk is full."""
-        self._file.write(json.dumps(operation, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
+        append_line(self._file, json.dumps(operation, separators=(",", ":")).encode() + b"\n")
 
     def pending(self, limit: int | None = 200) -> tuple[list[Operation], int]:
         """Up to `limit` operations not yet delivered, and the position behind them for `delivered`."""
