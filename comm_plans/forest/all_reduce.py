@@ -18,6 +18,7 @@ from comm_plans.forest.outcome import Outcome, reversed_trees
 from comm_plans.forest.partitions import partition_bound
 from comm_plans.forest.parts import part_trees
 from comm_plans.forest.trimming import switch_surplus
+from comm_plans.forest.weighted import root_weights
 from comm_plans.topology import Topology
 
 Operations = tuple[str, ...]
@@ -31,7 +32,7 @@ def all_reduce(topology: Topology, trees_per_rank: int | None = None, tolerance:
     The outcome's `optimum` is proved to be reachable, except with switches that
     add or copy, and beyond the size of the linear program: there it is the best upper bound known.
     """
-    two_phases, bound = _two_phase_rate(topology), partition_bound(topology)
+    two_phases, bound = _two_phase_rate(topology), _upper_bound(topology)
     if two_phases == bound:
         return _two_phases(topology, trees_per_rank, tolerance, bound)
     division, optimum = _best_division(topology, bound)
@@ -42,14 +43,24 @@ def all_reduce(topology: Topology, trees_per_rank: int | None = None, tolerance:
     return _divided(topology, division, optimum)
 
 
+def _upper_bound(topology: Topology) -> Fraction:
+    """algbw in GB/s that nothing exceeds: between groups of ranks, and out of and into any set of nodes."""
+    first = root_weights(len(topology.ranks), 0)
+    return min(partition_bound(topology), *(1 / inverse_rate for inverse_rate in _inverse_rates(topology, first)))
+
+
 def _two_phase_rate(topology: Topology) -> Fraction:
     """algbw in GB/s that reduce_scatter and all_gather reach one after the other; 0 where switches prevent them."""
     if any(switch_surplus(topology).values()):
         return Fraction(0)
-    ranks = dict.fromkeys(range(len(topology.ranks)), 1)
-    against = {(v, u): bandwidth for (u, v), bandwidth in topology.capacities.items()}
-    optima = [find_optimum(links, ranks, len(topology.nodes)) for links in (topology.capacities, against)]
-    return len(ranks) / sum((optimum.inverse_rate for optimum in optima), Fraction(0))
+    return len(topology.ranks) / sum(_inverse_rates(topology, (1,) * len(topology.ranks)), Fraction(0))
+
+
+def _inverse_rates(topology: Topology, weights: Sequence[int]) -> tuple[Fraction, Fraction]:
+    """Seconds a GB per unit of weight, to send from the ranks and to add up at them."""
+    along, against = topology.capacities, {(v, u): bandwidth for (u, v), bandwidth in topology.capacities.items()}
+    send, add = (find_optimum(links, dict(enumerate(weights)), len(topology.nodes)) for links in (along, against))
+    return send.inverse_rate, add.inverse_rate
 
 
 def _two_phases(topology: Topology, trees: int | None, tolerance: Fraction, optimum: Fraction) -> Outcome:
@@ -68,19 +79,22 @@ def _two_phases(topology: Topology, trees: int | None, tolerance: Fraction, opti
 def _best_division(topology: Topology, bound: Fraction) -> tuple[Division | None, Fraction]:
     """The best division found, and the optimum or the least upper bound on it in GB/s."""
     operations = [("broadcast", "reduce")] if is_mirrored(topology) else [("broadcast",), ("reduce",)]
-    anything = [relaxed_family(topology, each) for each in operations]
-    relaxed = _division(topology, anything)
-    ceiling = bound if relaxed is None else min(bound, relaxed.rate)
-    if anything == _families(topology, operations, plain_or_all):
-        return relaxed, ceiling
-    best: Division | None = None
-    for choose in (plain_or_all, all_but_alike):
-        division = _division(topology, _families(topology, operations, choose))
-        if division is not None and (best is None or division.rate > best.rate):
-            best = division
-        if best is not None and best.rate == ceiling:
-            break
-    return best, ceiling
+    simple, anything = (
+        _families(topology, operations, plain_or_all),
+        [relaxed_family(topology, each) for each in operations],
+    )
+    division = _division(topology, simple)
+    if simple == anything or _rate(division) == bound:
+        return division, _rate(division) or bound
+    ceiling = min(bound, _rate(_division(topology, anything)) or bound)
+    if _rate(division) == ceiling:
+        return division, ceiling
+    mixed = _division(topology, _families(topology, operations, all_but_alike))
+    return max(division, mixed, key=_rate), ceiling
+
+
+def _rate(division: Division | None) -> Fraction:
+    return Fraction(0) if division is None else division.rate
 
 
 def _division(topology: Topology, families: Sequence[Family]) -> Division | None:

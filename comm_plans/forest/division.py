@@ -20,7 +20,7 @@ from math import gcd, lcm
 
 from comm_plans.forest.families import Arc, Family
 from comm_plans.forest.linear_program import LinearProgram, Proof
-from comm_plans.forest.optimum import flow_network
+from comm_plans.max_flow import Network
 
 FINE = 2**36
 """Flows between solves count float columns in units of the largest one divided by this."""
@@ -166,13 +166,18 @@ class _Program:
         return found
 
     def _violated(self, index: int, family: Family, columns: Sequence[int], exact: bool) -> Iterator[tuple[int, ...]]:
-        capacities = {arc: columns[column] for arc, column in self.arcs[index].items()}
+        """Sending sides of violated minimum cuts, for each terminal the smallest side and the largest."""
+        origin, everything = self.nodes, set(range(self.nodes))
         rates = {root: factor * columns[column] for root, (column, factor) in self.roots[index].items()}
-        network = flow_network(capacities, rates, self.nodes)
+        arcs = {arc: columns[column] for arc, column in self.arcs[index].items()}
+        arcs |= {(origin, root): rate for root, rate in rates.items()}
+        forward, backward = _network(arcs, origin + 1), _network({arc[::-1]: arcs[arc] for arc in arcs}, origin + 1)
         need = sum(rates.values()) - (0 if exact else SLACK * len(family.arcs))
         for terminal in family.terminals:
-            if need > 0 and network.least_excess([self.nodes], [terminal], need, 0) < 0:
-                yield tuple(node for node in network.near_side() if node != self.nodes)
+            if need > 0 and forward.least_excess([origin], [terminal], need, 0) < 0:
+                yield tuple(sorted(everything & set(forward.near_side())))
+                backward.least_excess([terminal], [origin], need, 0)
+                yield tuple(sorted(everything - set(backward.near_side())))
 
     def _division(self, proof: Proof) -> Division:
         parts = [self._part(index, proof) for index in range(len(self.families))]
@@ -188,3 +193,12 @@ class _Program:
             {root: self.unit * rate for root, rate in roots.items() if rate},
             {arc: self.unit * amount for arc, amount in arcs.items() if amount},
         )
+
+
+def _network(arcs: Mapping[Arc, int], nodes: int) -> Network:
+    if sum(arcs.values()) >= 2**62:
+        raise OverflowError("the rates need more than 62 bits together")
+    network = Network(nodes)
+    for (tail, head), capacity in arcs.items():
+        network.set_capacity(tail, head, capacity)
+    return network
