@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -132,7 +133,7 @@ def _join(options: ClusterOptions) -> str | None:
 
     address = _resolved(options.address)
     if address != "auto":
-        _require_answer(address)
+        require_answer(address)
     try:
         return _dashboard_url(ray.init(address=address, **_quietly(options)))
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -150,7 +151,8 @@ def _resolved(address: str) -> str:
     return os.environ.get("RAY_ADDRESS") or (noted.read_text().strip() if noted.is_file() else "auto")
 
 
-def _require_answer(address: str) -> None:
+def require_answer(address: str) -> None:
+    """Raise UserError unless something that speaks gRPC, as Ray does, answers at host:port or ray://host[:port]."""
     import grpc  # type: ignore[import-untyped]
 
     host_and_port = address.removeprefix("ray://")
@@ -159,16 +161,15 @@ def _require_answer(address: str) -> None:
         host, port = host_and_port, str(CLIENT_PORT)
     if not host or not port.isdigit():
         raise UserError(f"cluster.address={address} must be local, auto, host:port or ray://host:port")
-    channel = grpc.insecure_channel(f"{host}:{port}")
     try:
-        grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)
-    except grpc.FutureTimeoutError as error:
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+        with grpc.insecure_channel(f"{host}:{port}") as channel:
+            grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)
+    except (OSError, grpc.FutureTimeoutError) as error:
         raise UserError(
-            f"cluster.address={address} does not answer within {ANSWER_SECONDS:g} s; "
+            f"cluster.address={address} does not answer as Ray within {ANSWER_SECONDS:g} s; "
             "check host, port and firewall, or use cluster=local"
         ) from error
-    finally:
-        channel.close()
 
 
 def _quietly(options: ClusterOptions) -> dict[str, Any]:

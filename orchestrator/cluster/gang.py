@@ -40,8 +40,8 @@ class Gang:
         """Place and create the actors. Raises UserError when the cluster cannot hold them, now or ever."""
         self._spec = spec
         self._logs: list[Path | None] = [None] * spec.world_size
-        self._namespace = f"{spec.name}-{uuid.uuid4().hex[:8]}"  # a name may come back before its last bearer is gone
-        self._group = _place(spec)
+        self._namespace = f"{spec.name}-{uuid.uuid4().hex[:8]}"  # a job's name may come back while its last bearer ends
+        self._group = _place(spec, self._namespace)
         self._actors = [self._create(rank) for rank in range(spec.world_size)]
         found = self.call("whereabouts")
         self._nodes = [node for node, _, _ in found]
@@ -122,14 +122,14 @@ class Gang:
         return path.read_text(errors="replace").splitlines()[-LOG_LINES:]
 
 
-def _place(spec: JobSpec) -> Any:
+def _place(spec: JobSpec, name: str) -> Any:
     """A placement group with room for every rank. Raises UserError at once if no node can ever give it."""
     import ray
 
     resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
     check_capacity(spec.world_size, spec.cpus, spec.gpus, resources)
     bundle = {"CPU": spec.cpus, **({"GPU": spec.gpus} if spec.gpus else {})}
-    group = ray.util.placement_group([bundle] * spec.world_size, strategy="PACK", name=spec.name)
+    group = ray.util.placement_group([bundle] * spec.world_size, strategy="PACK", name=name)
     begin = monotonic()
     while not group.wait(timeout_seconds=0.5):
         stats = ray.util.placement_group_table(group)["stats"]
@@ -179,9 +179,8 @@ def _told(failure: _Failure, log: list[str]) -> Exception:
 
 def _death(error: Exception) -> str:
     """Why a process is gone, in a sentence out of Ray's paragraph."""
-    text = " ".join(str(error).split())
-    if "OOM" in text or "out of memory" in text.lower():
-        return "its process was ended because the node ran out of memory; use fewer workers or a smaller batch_size"
+    if "running low on memory" in str(error):
+        return "its process was ended because the node ran low on memory; use fewer workers or a smaller batch_size"
     return "its process died unexpectedly (killed from outside, out of memory, or crashed in native code)"
 
 

@@ -9,5 +9,5 @@ from orchestrator.cluster.connection import Cluster, ClusterOptions, connect
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with connect(ClusterOptions(workers=2)) as connected:
+    with connect(ClusterOptions(workers=4)) as connected:
         yield connected
