@@ -214,10 +214,20 @@ def targets_of(values: Any) -> Iterator[str]:
 
 
 def build(spec: Json) -> Any:
-    """The object that a `_target_` tree describes; `_partial_` gives a factory. For trusted configuration only."""
+    """The object that a `_target_` tree describes; `_partial_` gives a factory. For trusted configuration only.
+
+    UserError where a class cannot be found or does not take what it is given.
+    """
+    from hydra.errors import InstantiationException
     from hydra.utils import instantiate
 
-    return instantiate(spec, _convert_="all")
+    try:
+        return instantiate(spec, _convert_="all")
+    except InstantiationException as error:
+        cause = error.__cause__
+        if cause is not None and not isinstance(cause, ImportError | TypeError | AttributeError):
+            raise cause from None  # the class's own complaint says it best
+        raise UserError(" ".join(str(error).split())) from error
 
 
 def sentence_of(error: Exception) -> str:

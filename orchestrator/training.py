@@ -31,6 +31,7 @@ from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
 def train(config: Config, folder: Path, recording: Recording, run_id: str) -> str:
     """Train from the newest good snapshot, or from the beginning; returns the digest of the final weights."""
     policy = make_policy(config.lr, config.steps, config.seed)
+    resuming = len(recording.events) > 1  # a new run has only begun
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
     with connect(cluster_options(config)) as cluster, Job(job_spec(config, run_id)) as job:
         for warning in cluster.warnings:
@@ -38,7 +39,7 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
         recording.emit(JobReady(**asdict(job.start())))
         recording.emit(PlanChosen("none"))
         execution = Execution(job, recording.emit)
-        if len(recording.events) > 1:
+        if resuming:
             _take_up(execution, policy, job, store, recording)
         while (action := policy.ask()) is not None:
             for finding in policy.tell(execution.carry_out(action)):

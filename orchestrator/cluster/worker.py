@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.cluster.job_spec import JobSpec
-from orchestrator.errors import UserError
 
 if TYPE_CHECKING:
     from trainers.snapshot import Snapshot
@@ -54,11 +53,12 @@ class Worker:
 
     def build(self, address: str, port: int) -> tuple[str, int]:
         """Meet the other ranks and build the trainer; returns the device and the number of parameters."""
+        from orchestrator.config import build
         from trainers.trainer import Trainer, TrainerOptions
 
         device = "cuda" if self._spec.gpus else "cpu"
         self._meet(address, port, device)
-        task, optimizer = _build(self._spec.task), _build(self._spec.optimizer)
+        task, optimizer = build(self._spec.task), build(self._spec.optimizer)
         options = TrainerOptions(**{**self._spec.options, "device": device})
         self._trainer = Trainer(task, optimizer, options, self._rank, self._spec.world_size)
         return device, self._trainer.parameters_count
@@ -171,18 +171,3 @@ class Worker:
 def rank_file(rank: int) -> str:
     """Name of the file with what belongs to one rank alone."""
     return f"rank-{rank:05d}.safetensors"
-
-
-def _build(tree: Json) -> Any:
-    """What a `_target_` tree describes; a mistake in it is the launching person's to mend."""
-    from hydra.errors import InstantiationException
-
-    from orchestrator.config import build
-    from trainers.errors import DataError
-
-    try:
-        return build(tree)
-    except InstantiationException as error:
-        if isinstance(error.__cause__, DataError):
-            raise error.__cause__ from None
-        raise UserError(" ".join(str(error).split())) from error
