@@ -1,0 +1,66 @@
+"""A killed run is taken up by `orchestrate resume` and ends with the weights of an undisturbed one."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import SMALL, killed_when, orchestrate, run_folder
+
+pytestmark = pytest.mark.slow
+
+
+def result_of(folder: Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return result
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    place = tmp_path_factory.mktemp("undisturbed")
+    ended = orchestrate(place, "run", *SMALL, run_folder(place, "run"))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return result_of(place / "run")
+
+
+def journal_holds(folder: Path, event: str, times: int) -> bool:
+    journal = folder / "journal.jsonl"
+    return journal.exists() and journal.read_text().count(f'"event": "{event}"') >= times
+
+
+@pytest.mark.parametrize(
+    ("event", "times"), [("ProbeRan", 2), ("SnapshotSaved", 1), ("ProbeRan", 6), ("SnapshotSaved", 3)]
+)
+def test_killed_and_resumed(event: str, times: int, undisturbed: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    killed_when(tmp_path, ["run", *SMALL, run_folder(tmp_path, "run")], lambda: journal_holds(folder, event, times))
+    probes_before = (folder / "journal.jsonl").read_text().count('"event": "ProbeRan"')
+    ended = orchestrate(tmp_path, "resume", str(folder))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    result = result_of(folder)
+    for key in ("weights_sha256", "lr_by_step", "train_steps", "probe_steps", "train_loss", "validation_loss", "test"):
+        assert result[key] == undisturbed[key], key
+    probes = (folder / "journal.jsonl").read_text().count('"event": "ProbeRan"')
+    assert probes_before <= probes <= 10  # the range test and three stages of three: none was repeated
+
+
+def test_a_run_that_is_told_to_stop_says_so_and_goes_on_later(undisturbed: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    arguments = ["run", *SMALL, run_folder(tmp_path, "run")]
+    status = killed_when(tmp_path, arguments, lambda: journal_holds(folder, "SnapshotSaved", 1), signal.SIGTERM)
+    assert status == 128 + signal.SIGTERM
+    assert result_of(folder)["state"] == "KILLED"
+    assert orchestrate(tmp_path, "resume", str(folder)).returncode == 0
+    assert result_of(folder)["weights_sha256"] == undisturbed["weights_sha256"]
+
+
+def test_a_run_folder_cannot_choose_which_code_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    arguments = ["run", *SMALL, run_folder(tmp_path, "run")]
+    killed_when(tmp_path, arguments, lambda: journal_holds(folder, "SnapshotSaved", 1))
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().replace("torch.optim.AdamW", "subprocess.run"))
+    ended = orchestrate(tmp_path, "resume", str(folder))
+    assert ended.returncode == 2
+    assert "optimizer._target_=subprocess.run" in ended.stderr
