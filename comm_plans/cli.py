@@ -1,25 +1,19 @@
 """The command `comm-plan`: networks in, plans, times and exports out.
 
-Each command is one function that reads like what it does. Imports wait for the command that needs them, so that
-`comm-plan --help` answers at once. Wrong input is one sentence on standard error and exit code 2.
+Here is what can be asked and how faults are told: wrong input is one sentence on standard error and exit code 2. What
+the commands do is in `commands`. Nothing heavy is imported before it is needed: `comm-plan --help` answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from comm_plans import commands as do
 from comm_plans.errors import PlansError
-
-if TYPE_CHECKING:
-    from comm_plans.plan import Plan
-    from comm_plans.simulator import LinkLoad
-    from comm_plans.topology import Topology
 
 TOPOLOGY = "a topology file, or a fabric by name such as dgx_a100:boxes=2"
 
@@ -28,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `comm-plan`; returns the exit code."""
     parsed = _parser().parse_args(arguments)
     try:
-        parsed.run(parsed)
+        return int(parsed.run(parsed) or 0)
     except PlansError as error:
         return _refuse(str(error))
     except BrokenPipeError:  # whoever read our output has had enough of it
@@ -38,188 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"{error.filename or 'the file'} cannot be used: {error.strerror or error}")
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 def _refuse(sentence: str) -> int:
     print(f"comm-plan: {sentence}", file=sys.stderr)
     return 2
-
-
-def solve(options: argparse.Namespace) -> None:
-    """Solve a collective, show or print the answer, write the plan."""
-    from comm_plans import terminal
-    from comm_plans.solve import solve as solved
-    from comm_plans.sources import topology_from
-
-    topology = topology_from(options.topology)
-    _check_folder(options.out)
-    with terminal.progress() as report:
-        plan = solved(
-            topology,
-            options.collective,
-            method=options.method,
-            trees_per_rank=options.trees_per_rank,
-            root=_rank(topology, options.root),
-            tolerance=_tolerance(options.tolerance),
-            trim=options.trim,
-            progress=report,
-        )
-    if options.out:
-        plan.save(options.out)
-        terminal.note(f"wrote {options.out}")
-    if options.json:
-        print(json.dumps(_summary(plan)))
-    else:
-        terminal.show_plan(plan)
-
-
-def verify(options: argparse.Namespace) -> None:
-    """Replay a plan file, on its own network or on the one given."""
-    from comm_plans.plan import read_document
-    from comm_plans.sources import topology_from
-    from comm_plans.verifier import verify as verified
-
-    document = read_document(Path(options.plan))
-    if options.topology:
-        document = _moved_to(document, topology_from(options.topology))
-    verdict = verified(document)
-    print(
-        f"{verdict.collective} among {verdict.ranks} ranks: every byte arrives exactly once, "
-        f"at {float(verdict.algbw):.2f} GB/s within the capacity of every link"
-    )
-
-
-def simulate(options: argparse.Namespace) -> None:
-    """Say how long a plan takes for a message, and which link is busiest."""
-    from comm_plans import terminal
-    from comm_plans.plan import Plan
-    from comm_plans.simulator import DEFAULT_LATENCY
-    from comm_plans.simulator import simulate as simulated
-    from comm_plans.sizes import parse_size, shown_seconds
-
-    plan = Plan.load(options.plan)
-    latency = DEFAULT_LATENCY if options.latency is None else options.latency
-    outcome = simulated(plan, parse_size(options.bytes), latency=latency, chunks=options.chunks)
-    if any(link.latency is None for link in plan.topology.links):
-        terminal.note(f"assuming {shown_seconds(latency)} a hop where the topology states no latency")
-    if not options.json:
-        terminal.show_simulation(plan, outcome)
-        return
-    answer = {
-        "bytes": outcome.size_bytes,
-        "seconds": outcome.seconds,
-        "fluid_seconds": str(outcome.fluid_seconds),
-        "algbw": outcome.algbw,
-        "chunks": outcome.chunks,
-        "steps": outcome.steps,
-        "latency": outcome.latency,
-        "busiest": _link(outcome.busiest),
-        "links": [_link(link) for link in outcome.links],
-    }
-    print(json.dumps(answer))
-
-
-def export(options: argparse.Namespace) -> None:
-    """Write a plan as MSCCL XML or as a picture."""
-    from comm_plans import terminal
-    from comm_plans.exports.msccl_xml import msccl_xml
-    from comm_plans.exports.svg import svg
-    from comm_plans.files import write_atomically
-    from comm_plans.plan import Plan
-
-    plan = Plan.load(options.plan)
-    _check_folder(options.out)
-    if options.format == "svg":
-        text = svg(plan)
-    else:
-        text, report = msccl_xml(plan)
-        terminal.note(
-            f"{report.channels} channels, {report.thread_blocks} thread blocks a GPU at most, "
-            f"{report.chunks} chunks a loop, {report.scratch_chunks} of scratch"
-        )
-        for host, connections in report.connections_by_host.items():
-            terminal.note(f"{connections} connections leave {host}")
-    write_atomically(Path(options.out), text.encode())
-    terminal.note(f"wrote {options.out}")
-
-
-def read(options: argparse.Namespace) -> None:
-    """Print a network as a topology file."""
-    from comm_plans.sources import topology_from
-
-    _check_readable(options.file)
-    print(json.dumps(topology_from(options.file).to_document(), indent=1))
-
-
-def _summary(plan: Plan) -> dict[str, Any]:
-    """What `solve --json` prints; `solve` returns verified plans only."""
-    return {
-        "topology": plan.topology.name,
-        "collective": plan.collective,
-        "root": plan.root,
-        "ranks": len(plan.topology.ranks),
-        "method": plan.method,
-        "algbw": str(plan.algbw),
-        "optimum": str(plan.optimum),
-        "optimal": plan.optimal,
-        "trees_per_rank": plan.trees_per_rank,
-        "trees": len(plan.trees),
-        "depth": plan.depth,
-        "bottleneck": list(plan.bottleneck),
-        "verified": True,
-        "solve_seconds": plan.solve_seconds,
-    }
-
-
-def _link(link: LinkLoad) -> dict[str, Any]:
-    return {
-        "from": link.source,
-        "to": link.target,
-        "bytes": float(link.bytes),
-        "utilisation": link.utilisation,
-    }
-
-
-def _rank(topology: Topology, root: str | None) -> int | None:
-    """A rank by its name, else by its number."""
-    if root is None:
-        return None
-    if root in topology.ranks:
-        return topology.ranks.index(root)
-    if root.isdecimal() and int(root) < len(topology.ranks):
-        return int(root)
-    raise PlansError(f"--root {root!r} is neither the name nor the number of one of {len(topology.ranks)} ranks")
-
-
-def _tolerance(text: str) -> Any:
-    from comm_plans.exact import exact
-
-    try:
-        return exact(text)
-    except ValueError as error:
-        raise PlansError(f"--tolerance {text[:40]!r} is no number; write a part of the optimum such as 0.02") from error
-
-
-def _moved_to(document: dict[str, Any], topology: Topology) -> dict[str, Any]:
-    """The plan's document on another network with the same nodes."""
-    if document.get("nodes") != list(topology.nodes):
-        raise PlansError(f"the plan's nodes are not those of {topology.name}, name by name and in the same order")
-    return {**document, "topology": topology.to_document()}
-
-
-def _check_folder(path: str | None) -> None:
-    if path and not Path(path).resolve().parent.is_dir():
-        raise PlansError(f"{path} cannot be written: its folder does not exist; make it first")
-
-
-def _check_readable(file: str) -> None:
-    """Name the kinds of file that are recognised but not read."""
-    path = Path(file)
-    head = path.open("rb").read(4096).lstrip() if path.is_file() else b""
-    kind = "NCCL topology XML" if head.startswith(b"<") else "nvidia-smi topo output" if b"GPU0" in head else None
-    if kind and b"ranks" not in head:
-        raise PlansError(f"{file} looks like {kind}, which cannot be read yet; write a topology file instead")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -234,8 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_solve(commands)
     _add_plan_commands(commands)
-    reading = _add(commands, "read", read, "print a network as a topology file")
+    reading = _add(commands, "read", do.read, "print a network as a topology file")
     reading.add_argument("file", metavar="FILE", help=TOPOLOGY)
+    _add_cache_commands(commands)
     return parser
 
 
@@ -248,7 +66,7 @@ def _add(commands: Any, name: str, run: Any, words: str) -> argparse.ArgumentPar
 
 
 def _add_solve(commands: Any) -> None:
-    command = _add(commands, "solve", solve, "find the best plan of a collective on a network")
+    command = _add(commands, "solve", do.solve, "find the best plan of a collective on a network")
     command.add_argument("topology", metavar="TOPOLOGY", help=TOPOLOGY)
     command.add_argument(
         "--collective",
@@ -267,17 +85,29 @@ def _add_solve(commands: Any) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _add_cache_commands(commands: Any) -> None:
+    parser = commands.add_parser("cache", help="look after the plans kept on this machine")
+    caring = parser.add_subparsers(dest="cache_command", required=True, metavar="COMMAND")
+    listing = _add(caring, "list", do.cache_list, "list the plans")
+    listing.add_argument("--json", action="store_true", help="print one JSON array")
+    showing = _add(caring, "show", do.cache_show, "show one plan")
+    showing.add_argument("key", metavar="KEY", help="its key, or the beginning of it")
+    showing.add_argument("--json", action="store_true", help="print one JSON object")
+    _add(caring, "verify", do.cache_verify, "replay every plan; exit code 1 if one is of no use")
+    _add(caring, "prune", do.cache_prune, "remove what is of no use: broken files, plans of other solver versions")
+
+
 def _add_plan_commands(commands: Any) -> None:
-    checking = _add(commands, "verify", verify, "replay a plan and check that every byte arrives exactly once")
+    checking = _add(commands, "verify", do.verify, "replay a plan and check that every byte arrives exactly once")
     checking.add_argument("plan", metavar="PLAN", help="a plan file")
     checking.add_argument("--topology", metavar="TOPOLOGY", help="check on this network instead of the plan's own")
-    timing = _add(commands, "simulate", simulate, "say how long a plan takes")
+    timing = _add(commands, "simulate", do.simulate, "say how long a plan takes")
     timing.add_argument("plan", metavar="PLAN", help="a plan file")
     timing.add_argument("--bytes", required=True, metavar="SIZE", help="size of the full buffer: 4096, 64MB, 1GiB, 1e9")
     timing.add_argument("--latency", type=float, metavar="SECONDS", help="of a hop where the topology states none")
     timing.add_argument("--chunks", type=int, metavar="P", help="chunks a tree (default: the best count)")
     timing.add_argument("--json", action="store_true", help="print one JSON object")
-    writing = _add(commands, "export", export, "write a plan for other programs or as a picture")
+    writing = _add(commands, "export", do.export, "write a plan for other programs or as a picture")
     writing.add_argument("plan", metavar="PLAN", help="a plan file")
     writing.add_argument("--format", required=True, choices=("msccl", "svg"), help="MSCCL XML or an SVG picture")
     writing.add_argument("--out", required=True, metavar="FILE", help="the file to write")

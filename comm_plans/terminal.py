@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING, Protocol
@@ -18,6 +18,7 @@ from comm_plans.sizes import shown_bytes, shown_seconds
 if TYPE_CHECKING:
     from rich.tree import Tree as Drawn
 
+    from comm_plans.cache import Entry
     from comm_plans.plan import Plan, Tree
     from comm_plans.simulator import Simulation
 
@@ -104,6 +105,14 @@ def show_simulation(plan: Plan, outcome: Simulation) -> None:
         f"busiest link {busiest.source} → {busiest.target}: {shown_bytes(float(busiest.bytes))}, "
         f"busy {busiest.utilisation:.0%} of the time"
     )
+
+
+def show_entries(entries: Sequence[Entry]) -> None:
+    """A line for each plan of the cache."""
+    for entry in entries:
+        about = entry.summary
+        what = f"{about.get('collective', '?'):<14} {about.get('network', '?')}, {about.get('algbw', '?')} GB/s"
+        print(f"{entry.key}  {shown_bytes(entry.size_bytes):>10}  {entry.fault or what}")
 
 
 def _drawn(plan: Plan, tree: Tree) -> Drawn:

@@ -54,15 +54,11 @@ def _cpu_lines() -> list[str]:
 
 def print_table(name: str, rows: list[dict[str, Any]]) -> None:
     """A column a key; samples are shown by their median."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=name)
-    for key in rows[0]:
-        table.add_column(key.replace("_", " "), justify="right")
-    for row in rows:
-        table.add_row(*(_shown(value) for value in row.values()))
-    Console().print(table)
+    lines = [[key.replace("_", " ") for key in rows[0]], *([_shown(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print(name)
+    for line in lines:
+        print("  ".join(word.rjust(width) for word, width in zip(line, widths, strict=True)))
 
 
 def _shown(value: Any) -> str:

@@ -3,8 +3,7 @@
 At every rank of a tree the child that the deepest branch leads to is its main child. Receiving from the parent and
 sending to the main child is one thread block (recv-copy-send; mirrored for a reduction: recv-reduce-send); each other
 child costs one more thread block that waits for it. Every step so needs one dependency at most. Trees with equal paths
-share their thread blocks and run one after the other in them. No two different trees share a connection, so they
-cannot block each other.
+are one family and always run one after the other in the same thread blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from itertools import pairwise
 from math import lcm
 
 from comm_plans.errors import PlansError
-from comm_plans.exports.msccl_program import Connection, Place, Program, Wait
+from comm_plans.exports.msccl_program import Place, Program, Wait
 from comm_plans.hops import aligned
 from comm_plans.plan import Plan, Tree
 
@@ -41,14 +40,18 @@ class Shape:
             yield rank
 
 
-def lower(plan: Plan) -> Program:
-    """The MSCCL program of a plan. Raises PlansError where MSCCL has no words for it."""
+def lower(plan: Plan, share: bool) -> Program:
+    """The MSCCL program of a plan. Raises PlansError where MSCCL has no words for it.
+
+    share: run different trees one after the other in the same thread blocks, of which there are then fewer.
+    """
     trees = aligned(plan)
     _check_words(plan, trees)
     chunks = lcm(len(plan.topology.ranks), *(end.denominator for tree in trees for end in (tree.start, tree.share)))
-    program = Program(len(plan.topology.ranks), chunks)
+    program = Program(len(plan.topology.ranks), chunks, share)
     _copy_own_input(program, plan)
     for (up, down), pieces in _families(trees, chunks).items():
+        program.family += 1
         _Lowering(program, plan.collective, pieces).run(up, down)
     return program
 
@@ -59,7 +62,7 @@ def _check_words(plan: Plan, trees: Sequence[Tree]) -> None:
     if busy:
         names = ", ".join(plan.topology.nodes[node] for node in sorted(busy))
         raise PlansError(f"switch {names} multicasts or reduces in this plan, which MSCCL cannot say; solve without")
-    if len(set(plan.shards)) > 1:
+    if plan.root is None and len(set(plan.shards)) > 1:
         raise PlansError("the shards of this plan differ in size, which MSCCL cannot say; solve with equal shards")
 
 
@@ -136,7 +139,7 @@ class _Lowering:
     def send_branch(self, shape: Shape, sender: int, child: int, waits: dict[int, list[Wait]]) -> None:
         """The chain from `sender` through `child` along main children, then the branches that leave it."""
         chain = list(shape.main_branch(child))
-        channel = self.program.claim_channel(_links([sender, *chain]))
+        channel = self.program.claim_channel([sender, *chain])
         block = self.program.block(sender, channel, send_to=child)
         for index, (first, length) in enumerate(self.pieces):
             if sender in waits:
@@ -162,16 +165,16 @@ class _Lowering:
     def sum_up(self, shape: Shape) -> None:
         """Reduce: every chain ends at the rank that adds it; the root's main chain ends with the result."""
         chain = list(shape.main_branch(shape.root))
-        channel = self.program.claim_channel(_links(chain[::-1]))
+        channel = self.program.claim_channel(chain[::-1])
         self.collect(shape, chain, channel, keep=True)
 
     def turn(self, up: Shape, down: Shape) -> None:
         """All-reduce: the root's thread block receives the last partial sum and sends the sum on in one step, unless
         the way down would use a connection of the way up again, whose channel is then taken."""
         rising, falling = list(up.main_branch(up.root)), list(down.main_branch(down.children[down.root][0]))
-        chain = _links([*rising[::-1], *falling])
-        fused = len(set(chain)) == len(chain)
-        channel = self.program.claim_channel(chain if fused else _links(rising[::-1]))
+        walk = [*rising[::-1], *falling]
+        fused = len(set(pairwise(walk))) == len(walk) - 1
+        channel = self.program.claim_channel(walk if fused else rising[::-1])
         summed = self.collect(up, rising, channel, keep=True, send_to=falling[0] if fused else -1)
         waits = {down.root: summed}
         if fused:
@@ -204,7 +207,7 @@ class _Lowering:
         sums = [self.partial(shape, rank, *piece) for piece in self.pieces] if branches else held
         for child in branches:
             chain = [*shape.main_branch(child)]
-            channel = self.program.claim_channel(_links([*chain[::-1], rank]))
+            channel = self.program.claim_channel([*chain[::-1], rank])
             self.collect(shape, chain, channel, keep=False, send_to=rank)
             block = self.program.block(rank, channel, receive_from=child)
             waits = [
@@ -239,7 +242,3 @@ def _summing_kind(receives: bool, keeps: bool, sends: bool) -> str:
     if not receives:
         return "s"
     return "rr" + ("c" if keeps else "") + ("s" if sends else "")
-
-
-def _links(ranks: Sequence[int]) -> list[Connection]:
-    return list(pairwise(ranks))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, pairwise
 from typing import NamedTuple
 
 PEERS_PER_CHANNEL = 32  # thread blocks of a rank that send (or receive) on one channel, by the interpreter's tables
@@ -45,12 +45,14 @@ class Step:
 
 @dataclass(eq=False)
 class ThreadBlock:
-    """Steps that run in order. receive_from, send_to: ranks, or -1. awaited: steps that others wait for."""
+    """Steps that run in order. receive_from, send_to: ranks, or -1. family: the last trees that used it. awaited:
+    steps that others wait for."""
 
     number: int
     receive_from: int
     send_to: int
     channel: int
+    family: int = 0
     steps: list[Step] = field(default_factory=list)
     awaited: set[int] = field(default_factory=set)
 
@@ -64,15 +66,22 @@ class ThreadBlock:
 
 @dataclass
 class Program:
-    """Thread blocks of every rank, the scratch chunks each needs, and which channels its connections take."""
+    """Thread blocks of every rank and the scratch chunks each needs.
+
+    share: whether different families of trees may run one after the other in the same thread blocks. Each family runs
+    in the order in which it was built, everywhere, so that no two can wait for each other.
+    """
 
     ranks: int
     chunks: int
+    share: bool
     blocks: list[list[ThreadBlock]] = field(init=False)
     scratch: Counter[int] = field(default_factory=Counter)
-    taken: defaultdict[Connection, set[int]] = field(default_factory=lambda: defaultdict(set))
-    senders: Counter[tuple[int, int]] = field(default_factory=Counter)
-    receivers: Counter[tuple[int, int]] = field(default_factory=Counter)
+    family: int = 0
+    _known: dict[tuple[int, int, int, int], ThreadBlock] = field(default_factory=dict)
+    _taken: defaultdict[Connection, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _senders: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _receivers: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.blocks = [[] for _ in range(self.ranks)]
@@ -82,19 +91,36 @@ class Program:
         """Number of channels: the highest in use, plus one."""
         return 1 + max((block.channel for blocks in self.blocks for block in blocks), default=0)
 
-    def block(self, rank: int, channel: int, *, receive_from: int = -1, send_to: int = -1) -> ThreadBlock:
-        """A new thread block on `rank`."""
-        block = ThreadBlock(len(self.blocks[rank]), receive_from, send_to, channel)
-        self.blocks[rank].append(block)
-        return block
+    @property
+    def connections(self) -> Counter[Connection]:
+        """How many channels join each pair of ranks."""
+        return Counter({pair: len(channels) for pair, channels in self._taken.items()})
 
-    def claim_channel(self, chain: Sequence[Connection]) -> int:
-        """The lowest channel that is free on every connection of `chain`, now taken by it."""
-        channel = next(channel for channel in count() if all(self._free(pair, channel) for pair in chain))
-        for sender, receiver in chain:
-            self.taken[sender, receiver].add(channel)
-            self.senders[sender, channel] += 1
-            self.receivers[receiver, channel] += 1
+    def block(self, rank: int, channel: int, *, receive_from: int = -1, send_to: int = -1) -> ThreadBlock:
+        """The thread block of `rank` in that role, new or shared with earlier families."""
+        role = (rank, receive_from, send_to, channel)
+        if role not in self._known:
+            self._known[role] = ThreadBlock(len(self.blocks[rank]), receive_from, send_to, channel)
+            self.blocks[rank].append(self._known[role])
+        self._known[role].family = self.family
+        return self._known[role]
+
+    def claim_channel(self, walk: Sequence[int]) -> int:
+        """A channel for a chain of thread blocks along `walk`, now taken: the lowest that is free for all of them, or
+        where sharing is allowed, the one on which the most exist already."""
+        roles = list(zip([-1, *walk], walk, [*walk[1:], -1], strict=False))
+        if self.share:
+            fits = [
+                channel for channel in range(self.channels + 1) if all(self._fits(*role, channel) for role in roles)
+            ]
+            channel = min(fits, key=lambda each: sum((rank, a, b, each) not in self._known for a, rank, b in roles))
+        else:
+            channel = next(channel for channel in count() if all(self._fits(*role, channel) for role in roles))
+        for sender, receiver in pairwise(walk):
+            if channel not in self._taken[sender, receiver]:
+                self._taken[sender, receiver].add(channel)
+                self._senders[sender, channel] += 1
+                self._receivers[receiver, channel] += 1
         return channel
 
     def claim_scratch(self, rank: int, chunks: int) -> Place:
@@ -103,10 +129,15 @@ class Program:
         self.scratch[rank] += chunks
         return place
 
-    def _free(self, connection: Connection, channel: int) -> bool:
-        sender, receiver = connection
-        return (
-            channel not in self.taken[connection]
-            and self.senders[sender, channel] < PEERS_PER_CHANNEL
-            and self.receivers[receiver, channel] < PEERS_PER_CHANNEL
+    def _fits(self, receive_from: int, rank: int, send_to: int, channel: int) -> bool:
+        """Whether a thread block in that role exists to be shared, or could be made: its connections are free."""
+        known = self._known.get((rank, receive_from, send_to, channel))
+        if self.share and known is not None and known.family != self.family:
+            return True
+        inward = receive_from < 0 or (
+            channel not in self._taken[receive_from, rank] and self._receivers[rank, channel] < PEERS_PER_CHANNEL
         )
+        outward = send_to < 0 or (
+            channel not in self._taken[rank, send_to] and self._senders[rank, channel] < PEERS_PER_CHANNEL
+        )
+        return inward and outward

@@ -2,7 +2,8 @@
 
 The dialect is the one both parsers accept: `inplace`, `outofplace`, `minBytes` and `maxBytes` always present, one
 dependency a step, counts below 72. Input buffers are never written. The full buffer is `nchunksperloop` chunks; the
-interpreter repeats the program over a long message, slice by slice.
+interpreter repeats the program over a long message, slice by slice. Every tree has thread blocks of its own if a GPU
+holds them all; otherwise trees take turns in shared ones.
 """
 
 from __future__ import annotations
@@ -51,22 +52,30 @@ def msccl_xml(plan: Plan) -> tuple[str, MscclReport]:
     or reduce, unequal shards) or it exceeds a limit of the interpreters.
     """
     verify(plan.to_document())
-    program = lower(plan)
+    program = lower(plan, share=False)
+    if _excess(_report(plan, program)):
+        program = lower(plan, share=True)
     report = _report(plan, program)
-    _check_limits(report)
+    if excess := _excess(report):
+        raise PlansError(excess)
+    return written(plan, program), report
+
+
+def written(plan: Plan, program: Program) -> str:
+    """The XML text of a plan's program."""
     root = _algorithm(plan, program)
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode") + "\n", report
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _report(plan: Plan, program: Program) -> MscclReport:
     host_of = {rank: host for host, members in plan.topology.hosts.items() for rank in members}
     names = plan.topology.ranks
     leaving: Counter[str] = Counter(dict.fromkeys(plan.topology.hosts, 0))
-    for (sender, receiver), channels in program.taken.items():
+    for (sender, receiver), channels in program.connections.items():
         host = host_of.get(names[sender], names[sender])
         if host != host_of.get(names[receiver], names[receiver]):
-            leaving[host] += len(channels)
+            leaving[host] += channels
     return MscclReport(
         chunks=program.chunks,
         channels=program.channels,
@@ -77,7 +86,8 @@ def _report(plan: Plan, program: Program) -> MscclReport:
     )
 
 
-def _check_limits(report: MscclReport) -> None:
+def _excess(report: MscclReport) -> str:
+    """Which limit is exceeded and how to mend it, as a sentence; empty if none is."""
     limits = (
         ("channels", report.channels, MOST_CHANNELS),
         ("thread blocks on a GPU", report.thread_blocks, MOST_BLOCKS),
@@ -85,12 +95,13 @@ def _check_limits(report: MscclReport) -> None:
         ("chunks a loop", report.chunks, MOST_CHUNKS),
         ("scratch chunks on a GPU", report.scratch_chunks, MOST_CHUNKS),
     )
-    for what, value, limit in limits:
-        if value > limit:
-            raise PlansError(
-                f"this plan needs {value} {what} as MSCCL XML, which allows {limit}; "
+    for what, needed, allowed in limits:
+        if needed > allowed:
+            return (
+                f"this plan needs {needed} {what} as MSCCL XML, which allows {allowed}; "
                 "solve again with fewer trees, such as --trees-per-rank 1"
             )
+    return ""
 
 
 def _algorithm(plan: Plan, program: Program) -> ElementTree.Element:

@@ -14,7 +14,10 @@ from xml.etree import ElementTree
 import pytest
 from msccl_interpreter import check
 
+from comm_plans.cache import PlanCache
 from comm_plans.cli import main
+from comm_plans.fabrics import fabric
+from comm_plans.solve import solve
 from comm_plans.topology import Topology
 
 
@@ -111,6 +114,21 @@ def test_read_prints_a_topology_file(comm_plan: Command, tmp_path: Path) -> None
     assert Topology.load(file).capacities == Topology.loads(comm_plan("read", file).stdout).capacities
 
 
+def test_cache_commands(comm_plan: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert comm_plan("cache", "list").stdout == ""
+    path = PlanCache().put(solve(fabric("ring:ranks=4"), "all_gather"))
+    assert "all_gather" in comm_plan("cache", "list").stdout
+    (listed,) = json.loads(comm_plan("cache", "list", "--json").stdout)
+    assert json.loads(comm_plan("cache", "show", listed["key"][:6], "--json").stdout)["ranks"] == 4
+    assert "verified" in comm_plan("cache", "verify").stdout
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "not as it was written" in comm_plan("cache", "verify", code=1).stdout
+    assert_one_sentence(comm_plan("cache", "show", listed["key"], code=2))
+    assert "removed" in comm_plan("cache", "prune").stdout
+    assert not path.exists()
+
+
 def assert_one_sentence(done: Done) -> None:
     assert done.stdout == ""
     assert done.stderr.startswith("comm-plan")
@@ -139,6 +157,7 @@ WRONG = {
     "part of a byte": ["simulate", "{plan}", "--bytes", "0.3"],
     "latency": ["simulate", "{plan}", "--bytes", "1", "--latency", "-1"],
     "format": ["export", "{plan}", "--format", "pdf", "--out", "plan.pdf"],
+    "no such key": ["cache", "show", "zzz"],
     "NCCL topology": ["read", "{xml}"],
     "nvidia-smi": ["read", "{smi}"],
 }

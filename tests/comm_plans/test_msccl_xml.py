@@ -14,9 +14,12 @@ from msccl_interpreter import check, run
 from small_plans import planned, random_plan, ring_all_gather
 
 from comm_plans.errors import PlanError, PlansError
-from comm_plans.exports.msccl_xml import msccl_xml
+from comm_plans.exports.msccl_lowering import lower
+from comm_plans.exports.msccl_xml import msccl_xml, written
+from comm_plans.fabrics import fabric
 from comm_plans.forest.pipeline import pipeline
 from comm_plans.plan import COLLECTIVES, Plan, Tree
+from comm_plans.solve import solve
 from comm_plans.topology import Link, Switch, Topology
 
 
@@ -40,18 +43,38 @@ def expected(plan: Plan, inputs: list[np.ndarray], rank: int) -> np.ndarray:
     return total if plan.collective == "all_reduce" or rank == plan.root else total[:0]
 
 
-def assert_does_its_collective(plan: Plan, seed: int, in_place: bool = False) -> None:
-    text, report = msccl_xml(plan)
-    inputs = inputs_of(plan, report.chunks)
-    outputs = run(text, inputs, seed=seed, in_place=in_place)
-    for rank, output in enumerate(outputs):
+def assert_computes(plan: Plan, text: str, chunks: int, seed: int, in_place: bool = False) -> None:
+    inputs = inputs_of(plan, chunks)
+    for rank, output in enumerate(run(text, inputs, seed=seed, in_place=in_place)):
         np.testing.assert_array_equal(output, expected(plan, inputs, rank), err_msg=f"{plan.collective} rank {rank}")
 
 
-@settings(max_examples=60, deadline=None)
+def assert_does_its_collective(plan: Plan, seed: int, in_place: bool = False) -> None:
+    text, report = msccl_xml(plan)
+    assert_computes(plan, text, report.chunks, seed, in_place)
+
+
+@settings(max_examples=40, deadline=None)
 @given(collective=st.sampled_from(COLLECTIVES), ranks=st.integers(2, 6), seed=st.integers(0, 10**6))
 def test_random_trees(collective: str, ranks: int, seed: int) -> None:
     assert_does_its_collective(random_plan(collective, ranks, seed), seed)
+
+
+@settings(max_examples=30, deadline=None)
+@given(collective=st.sampled_from(COLLECTIVES), ranks=st.integers(2, 6), seed=st.integers(0, 10**6))
+def test_trees_that_take_turns_in_shared_thread_blocks(collective: str, ranks: int, seed: int) -> None:
+    plan = random_plan(collective, ranks, seed)
+    program = lower(plan, share=True)
+    assert_computes(plan, written(plan, program), program.chunks, seed)
+
+
+@pytest.mark.parametrize(
+    ("name", "collective"),
+    [("dgx_a100:boxes=2", "all_reduce"), *(("torus:shape=3x3", name) for name in COLLECTIVES), ("fat_tree", "reduce")],
+)
+def test_solved_plans(name: str, collective: str) -> None:
+    root = 1 if collective in ("broadcast", "reduce") else None
+    assert_does_its_collective(solve(fabric(name), collective, root=root), seed=3)
 
 
 @pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "all_reduce"])
@@ -99,8 +122,11 @@ def test_connections_that_leave_a_host_are_reported() -> None:
 
 
 def test_limits_say_how_to_mend() -> None:
-    with pytest.raises(PlansError, match=r"allows \d+.*--trees-per-rank 1"):
-        msccl_xml(random_plan("all_gather", 6, 1, trees_a_root=40))
+    plan = ring_all_gather(3)
+    sliver = replace(plan.trees[0], share=Fraction(1, 40_000))
+    rest = replace(plan.trees[0], start=Fraction(1, 40_000), share=Fraction(1, 3) - Fraction(1, 40_000))
+    with pytest.raises(PlansError, match=r"565 steps in a thread block .* allows 256; .*--trees-per-rank 1"):
+        msccl_xml(planned("all_gather", plan.topology, (sliver, rest, *plan.trees[1:])))
 
 
 def test_a_wrong_plan_is_not_exported() -> None:

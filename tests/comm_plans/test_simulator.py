@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from small_plans import random_plan, ring_all_gather
 
 from comm_plans.errors import PlansError
+from comm_plans.fabrics import fabric
 from comm_plans.forest.pipeline import pipeline
 from comm_plans.plan import COLLECTIVES, Plan
 from comm_plans.simulator import simulate
+from comm_plans.solve import solve
 
 SIZE = 4 * 10**9
 
@@ -74,6 +76,16 @@ def test_long_messages_reach_the_plan_s_bandwidth(collective: str) -> None:
     reached = [simulate(plan, 10**exponent).algbw / float(plan.algbw) for exponent in (6, 9, 12, 15)]
     assert reached == sorted(reached)
     assert 0.999 < reached[-1] <= 1
+
+
+@pytest.mark.parametrize("name", ["dgx_a100:boxes=2", "dgx1_v100:boxes=2", "torus:shape=3x3"])
+@pytest.mark.parametrize("collective", ["all_gather", "all_reduce"])
+def test_long_messages_reach_the_network_s_exact_optimum(name: str, collective: str) -> None:
+    plan = solve(fabric(name), collective)
+    outcome = simulate(plan, 10**15)
+    assert outcome.fluid_seconds == Fraction(10**6) / plan.optimum
+    assert outcome.algbw == pytest.approx(float(plan.optimum), rel=1e-3)
+    assert outcome.busiest.utilisation == pytest.approx(1, rel=1e-3)
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
