@@ -4,10 +4,15 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
+import numpy as np
+from numpy.typing import NDArray
+
 from orchestrator.history import History, Segment, Stage
 from orchestrator.recorders.style import Axes, Figure, Palette, cut_decades, dress, legend, logarithmic, new_figure
 from orchestrator.summary import ACTIVITIES, Summary
 from orchestrator.words import duration_text, rate_text
+
+FloatArray = NDArray[np.float64]
 
 _PANELS_A_ROW = 4
 _BAND = 2.0  # standard deviations
@@ -117,7 +122,7 @@ def _stage_start(story: History, stage: Stage) -> int:
     """Where the stage's real steps begin, or will begin, among all steps."""
     own = [segment for segment in story.segments if segment.stage == stage.number]
     trained = [segment.start for segment in own if segment.kind == "train"]
-    return trained[0] if trained else own[-1].end
+    return trained[0] if trained else max((segment.end for segment in own), default=0)
 
 
 def _draw_search(axes: Axes, stage: Stage, palette: Palette) -> None:
@@ -197,11 +202,16 @@ def _steps(segment: Segment) -> list[int]:
     return list(range(segment.start + 1, segment.end + 1))
 
 
-def _smoothed(values: Sequence[float], reach: int) -> list[float]:
-    """Mean of each value and its finite neighbours up to `reach` away."""
-    windows = (values[max(0, at - reach) : at + reach + 1] for at in range(len(values)))
-    finite = ([value for value in window if math.isfinite(value)] for window in windows)
-    return [sum(window) / len(window) if window else math.nan for window in finite]
+def _smoothed(values: Sequence[float], reach: int) -> FloatArray:
+    """Mean of each value and its finite neighbours up to `reach` away; NaN where there is none."""
+    losses = np.asarray(values, dtype=float)
+    finite = np.isfinite(losses)
+    sums = np.concatenate(([0.0], np.cumsum(np.where(finite, losses, 0.0))))
+    counts = np.concatenate(([0], np.cumsum(finite)))
+    places = np.arange(len(losses))
+    first, behind = np.maximum(places - reach, 0), np.minimum(places + reach + 1, len(losses))
+    held = counts[behind] - counts[first]
+    return np.where(held > 0, (sums[behind] - sums[first]) / np.maximum(held, 1), np.nan)
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -1,5 +1,6 @@
 """The things the terminal says once: what will run, each decision, how it ended and what to type next."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
 from orchestrator.recorders.secrets import mask
 from orchestrator.words import count_text, duration_text, loss_text, policy_name, rate_text, task_name
 
-_RATES_A_ROW = 6
+_RATES_A_ROW = 6  # at most
 
 
 def start(event: RunStarted) -> RenderableType:
@@ -74,8 +75,9 @@ def end(event: RunEnded, started: RunStarted | None) -> RenderableType:
 
 def _tried(forecasts: Sequence[Forecast], chosen: float) -> Iterator[Text]:
     """The rates in rising order above their forecasts, the chosen one marked; in blocks that fit 80 columns."""
-    for first in range(0, len(forecasts), _RATES_A_ROW):
-        block = forecasts[first : first + _RATES_A_ROW]
+    rows = math.ceil(len(forecasts) / _RATES_A_ROW)
+    for row in range(rows):
+        block = forecasts[row * len(forecasts) // rows : (row + 1) * len(forecasts) // rows]
         styles = ["bold blue" if forecast.rate == chosen else "" for forecast in block]
         yield _row("tried", [_rate_tried(forecast, chosen) for forecast in block], styles)
         yield _row("forecast", [_forecast_text(forecast) for forecast in block], styles)

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable
 
-from orchestrator.events import Event, ProbeRan, RateChosen, RunResumed, RunStarted, StepsTrained, Validated
+from orchestrator.events import (
+    Event,
+    ProbeRan,
+    RangeChosen,
+    RateChosen,
+    RunResumed,
+    RunStarted,
+    StepsTrained,
+    Validated,
+)
 from orchestrator.words import clock_text, loss_text, rate_text
 
 
@@ -17,7 +26,8 @@ class Progress:
         self._stages = 0
         self._step = 0
         self._probed = 0  # steps of all probes
-        self._tried = 0  # probes of this stage
+        self._tried = 0  # probes of this stage's search so far
+        self._purpose: str | None = None  # of the probes under way
         self._taken = 0  # steps of this process, real and probed
         self._rate: float | None = None
         self._train: float | None = None
@@ -33,11 +43,13 @@ class Progress:
                 self._step = event.step
             case ProbeRan():
                 self._tried += 1
+                self._purpose = event.purpose
                 self._probed += len(event.rates)
                 self._note_steps(event.stage, event.rates, event.train_losses, event.train_seconds)
-            case RateChosen():
-                self._tried = 0
+            case RangeChosen() | RateChosen():
+                self._tried, self._purpose = 0, None
             case StepsTrained():
+                self._tried, self._purpose = 0, None
                 self._step = event.first_step + len(event.rates)
                 self._note_steps(event.stage, event.rates, event.losses, event.seconds)
             case Validated() if event.split == "validation":
@@ -71,8 +83,10 @@ class Progress:
             self._rate, self._train = rates[-1], sum(losses[-10:]) / len(losses[-10:])
 
     def _where(self) -> str:
+        if self._purpose == "range_test":
+            return "range test"
         if self._tried:
-            return f"stage {self._stage} probe {self._tried}" if self._stage else "range test"
+            return f"stage {self._stage} probe {self._tried}"
         return f"stage {self._stage}/{self._stages}" if self._stages > 1 else ""
 
     def _left(self) -> str:

@@ -157,7 +157,12 @@ def test_a_run_that_never_trained(tmp_path: Path, count: int) -> None:
 
 def test_losses_that_are_not_finite_are_drawn_around() -> None:
     nan, inf = float("nan"), float("inf")
-    rates_and_losses(history([StepsTrained(0, 0, [0.1] * 3, [nan, inf, 2.0], 1.0)]), LIGHT)
+    losses = [nan, inf, *[2.0, 4.0] * 150]
+    figure = rates_and_losses(history([StepsTrained(0, 0, [0.1] * 302, losses, 1.0)]), LIGHT)
+    raw, smooth, _ = (line.get_ydata() for line in figure.axes[1].get_lines())
+    assert np.array_equal(raw, losses, equal_nan=True)
+    assert smooth[0] == 3.0  # three neighbours to either side, the first two of them lost: 2 and 4
+    assert smooth[100] == pytest.approx(3.0, abs=0.2)
 
 
 def test_no_run_folder(tmp_path: Path) -> None:
