@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import lcm
 from typing import Any
 
@@ -70,25 +70,36 @@ class Hops:
 def unroll(plan: Plan) -> Hops:
     """The hops of `plan`; those of an all_reduce or a forest in the order in which `aligned` cuts its trees."""
     trees = aligned(plan)
-    links = {link: position for position, link in enumerate(plan.topology.capacities)}
     paths = [path for tree in trees for path in tree.paths]
-    lengths = np.fromiter((len(path) - 1 for path in paths), dtype=np.int64, count=len(paths))
-    crossed = np.fromiter(
-        (links[pair] for path in paths for pair in pairwise(path)), np.int64, count=int(lengths.sum())
-    )
+    lengths = np.fromiter(map(len, paths), dtype=np.int64, count=len(paths)) - 1
+    crossed = _crossed_links(plan, paths, lengths)
     unit, units = _units(trees, len(crossed))
     per_hop = np.repeat(units, [len(tree.paths) for tree in trees])
     hop = np.repeat(np.arange(len(paths)), lengths)
+    levels = chain.from_iterable(tree_levels(trees))
     return Hops(
-        links=tuple(links),
+        links=tuple(plan.topology.capacities),
         bandwidth=tuple(plan.topology.capacities.values()),
-        level=np.fromiter((level for levels in tree_levels(trees) for level in levels), np.int64, count=len(paths)),
+        level=np.fromiter(levels, dtype=np.int64, count=len(paths)),
         latency=_hop_latencies(plan, hop, crossed, len(paths)),
         hop=hop,
         link=crossed,
         units=per_hop[hop],
         unit=unit,
     )
+
+
+def _crossed_links(plan: Plan, paths: Sequence[tuple[int, ...]], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The position in the topology's links of each link that each path crosses, path after path."""
+    nodes = np.fromiter(chain.from_iterable(paths), dtype=np.int64, count=int(lengths.sum()) + len(paths))
+    ends = np.zeros(len(nodes), dtype=bool)
+    ends[np.cumsum(lengths + 1) - 1] = True
+    size = len(plan.topology.nodes)
+    codes = np.array([source * size + target for source, target in plan.topology.capacities])
+    order = np.argsort(codes)
+    crossed = (nodes[:-1] * size + nodes[1:])[~ends[:-1]]
+    positions: NDArray[np.int64] = order[np.searchsorted(codes[order], crossed)]
+    return positions
 
 
 def aligned(plan: Plan) -> tuple[Tree, ...]:
