@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 GRID = 32  # time constants tried at once
 GAIN_CAP = 3.0  # further gain expected, at most, as a multiple of the gain seen
 HUGE = 1e100  # a loss beyond this counts as infinite
-ROBUST_ROUNDS = 3
+ROBUST_ROUNDS = 2
 ZOOMS = 4
 FADE = 4.0  # residuals beyond this many robust standard deviations count for nothing (Tukey's biweight)
 

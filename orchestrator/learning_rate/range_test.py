@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 LOWEST, HIGHEST = 1e-7, 10.0  # rates where a test begins and ends
 EXPLODED = 1.5  # times its smoothed minimum: where the loss counts as running away
-NOISE_FACTOR = 4.0  # a rise within this many standard deviations of the noise is no rise
+NOISE_FACTOR = 6.0  # a rise within this many times the usual distance from the smoothed loss is no rise
 
 
 def interval_from(rates: Sequence[float], losses: Sequence[float]) -> tuple[Interval, bool]:

@@ -135,6 +135,13 @@ def test_plateau_lowers_the_rate_when_validation_stops_falling():
     assert [finding.rate for finding in findings if isinstance(finding, Choice)] == sorted(set(rates), reverse=True)[1:]
 
 
+def test_plateau_waits_anew_after_each_gain():
+    """A loss that falls at every third validation never lacks a gain for more than two."""
+    policy = make_policy({"name": "plateau", "rate": 0.1, "patience": 3, "stages": 10, "validate_every": 1}, steps=100)
+    actions, _ = walk(policy, lambda step, rate: 2.0 - 0.01 * (step // 3))
+    assert {action.schedule.rate(0) for action in actions} == {0.1}
+
+
 def test_plateau_stops_at_its_lowest_rate():
     policy = make_policy({"name": "plateau", "rate": 0.1, "min_lr": 0.04, "patience": 1}, steps=100)
     actions, _ = walk(policy, lambda step, rate: 1.0)

@@ -59,3 +59,9 @@ def test_a_test_that_breaks_at_once_still_gives_an_interval(series):
     found, diverged = interval_from(RATES, series)
     assert 0 < found.low < found.high <= RATES[-1]
     assert diverged
+
+
+def test_noise_is_no_divergence_where_the_loss_is_small():
+    """Batches that differ by more than half the loss itself, as late in a training."""
+    noise = np.abs(np.random.default_rng(0).normal(size=100))
+    assert not interval_from(RATES, (0.01 + 0.02 * noise).tolist())[1]

@@ -106,3 +106,12 @@ def test_the_surrogate_follows_the_losses(engine):
     assert abs(math.log10(rates[int(np.argmin(means))] / BEST)) < 0.3
     assert min(deviations) >= 0
     assert (rates[0], rates[-1]) == pytest.approx((1e-3, 1))
+
+
+def test_diverged_rates_do_not_flatten_the_surrogate(engine):
+    """They count as somewhat worse than the worst, so that the others still differ."""
+    curve = run(RateSearch(1e-3, 1, seed=0), lambda rate: math.inf if rate > 0.1 else bowl(rate)).curve()
+    means = [mean for _, mean, _ in curve]
+    assert max(means) < 6
+    assert means[-1] > 2 * means[0] - 1
+    assert min(means) < 0.5
