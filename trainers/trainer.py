@@ -25,7 +25,7 @@ from trainers.validation import evaluation_mode, evenly_spaced, mean_scores
 
 __all__ = ["Trainer", "TrainerOptions"]
 
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_LOW_PRECISION = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class Trainer:
@@ -176,9 +176,10 @@ class Trainer:
             return self._parallel.no_sync()
         return nullcontext()
 
-    def _autocast(self) -> torch.autocast:
-        precision = self._options.precision
-        return torch.autocast(self._device.type, _DTYPES[precision], enabled=precision != "float32")
+    def _autocast(self) -> AbstractContextManager[None]:
+        if self._options.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self._device.type, _LOW_PRECISION[self._options.precision])
 
     def _to_device(self, batch: Batch) -> Batch:
         if isinstance(batch, Tensor):

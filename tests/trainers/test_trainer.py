@@ -158,6 +158,11 @@ def test_weights_are_saved_for_any_reader_of_safetensors(tmp_path):
     state = load_file(tmp_path / "weights.safetensors")
     assert state.keys() == trainer.model.state_dict().keys()
     assert all(torch.equal(state[name], tensor) for name, tensor in trainer.model.state_dict().items())
+    other = Trainer(Noisy(), sgd, TrainerOptions(4, seed=1))
+    other.load_weights(tmp_path / "weights.safetensors")
+    assert other.weights_sha256() == trainer.weights_sha256()
+    with pytest.raises(RuntimeError, match="Missing key"):
+        Trainer(Plain(), sgd, TrainerOptions(4)).load_weights(tmp_path / "weights.safetensors")
 
 
 def test_too_little_data_for_a_step_is_said():

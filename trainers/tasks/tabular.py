@@ -4,7 +4,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import mse_loss
+from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import TensorDataset
 
 from trainers.data.tables import Table, is_regression, read_table
@@ -34,14 +34,15 @@ class Tabular(Task):
         return Splits(*(_data_set(self._parts[name]) for name in ("train", "validation", "test")))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.metrics(model, batch)["loss"]
-
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         features, targets = batch
         predicted = model(features)
+        return mse_loss(predicted[:, 0].float(), targets) if self._regression else cross_entropy(predicted, targets)
+
+    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         if self._regression:
-            return {"loss": mse_loss(predicted[:, 0].float(), targets)}
-        return classification_metrics(predicted, targets)
+            return {}
+        features, targets = batch
+        return classification_metrics(model(features), targets)
 
     @cached_property
     def _parts(self) -> dict[str, Table]:

@@ -12,7 +12,7 @@ ModelFactory = Callable[..., nn.Module]  # called with what the data determine, 
 
 
 class DataSet(Protocol):
-    """Samples 0 … len-1, fetched many at a time. `torch.utils.data.TensorDataset` is one."""
+    """Samples 0 … len-1, fetched many at a time: a tensor is one, and `torch.utils.data.TensorDataset`."""
 
     def __len__(self) -> int: ...
 
