@@ -54,10 +54,17 @@ def _next_level(graph: Graph, level: list[Hashes], budget: int) -> tuple[list[Ha
 def mapping_between(
     one: Topology, other: Topology, marks: Sequence[str] = (), other_marks: Sequence[str] = ()
 ) -> tuple[int, ...] | None:
-    """For each node of `one` the node of `other` that plays its part, or None if the two are not found alike."""
+    """For each node of `one` the node of `other` that plays its part, or None if the two are not found alike.
+
+    If the networks can be matched with equal bandwidths they are; only otherwise does noise come in.
+    """
     if (len(one.ranks), len(one.nodes), len(one.links)) != (len(other.ranks), len(other.nodes), len(other.links)):
         return None
-    here, there = _graph(one, marks), _graph(other, other_marks)
+    exactly = _matched(_graph(one, marks, exact=True), _graph(other, other_marks, exact=True))
+    return exactly or _matched(_graph(one, marks), _graph(other, other_marks))
+
+
+def _matched(here: Graph, there: Graph) -> tuple[int, ...] | None:
     for ours, theirs in _matched_colours(here, there):
         mapping = np.empty(len(ours), dtype=np.int64)
         mapping[np.argsort(ours)] = np.argsort(theirs)
@@ -100,9 +107,10 @@ def _same_links(here: Graph, there: Graph, mapping: Integers) -> bool:
     return links and np.array_equal(here.marks, there.marks[mapping])
 
 
-def _graph(topology: Topology, marks: Sequence[str]) -> Graph:
-    bandwidths = np.array([float(bandwidth) for bandwidth in topology.capacities.values()])
-    names = rungs(bandwidths)
+def _graph(topology: Topology, marks: Sequence[str], exact: bool = False) -> Graph:
+    names = list(topology.capacities.values())
+    if not exact:
+        names = rungs(np.array([float(bandwidth) for bandwidth in names]))
     hashes = {name: _hash(f"link {name}") for name in set(names)}
     ends = np.array(list(topology.capacities), dtype=np.int64).reshape(-1, 2)
     nodes = [f"rank {mark}" for mark in marks] or ["rank "] * len(topology.ranks)

@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from comm_plans.errors import PlanError
+from comm_plans.errors import PlanError, TopologyError
 from comm_plans.exact import exact
 from comm_plans.files import write_atomically
 from comm_plans.topology import Topology
@@ -105,16 +105,16 @@ class Plan:
         verify(document)
         return cls(
             collective=document["collective"],
-            topology=Topology.from_document(document["topology"], "the plan's topology"),
+            topology=_topology(document),
             trees=tuple(_tree(tree) for tree in document["trees"]),
             shards=tuple(exact(shard) for shard in document["shards"]),
             algbw=exact(document["algbw"]),
             optimal=document["optimal"],
             optimum=exact(document["optimum"]),
             bottleneck=tuple(document["bottleneck"]),
-            trees_per_rank=document["trees_per_rank"],
+            trees_per_rank=document.get("trees_per_rank"),
             method=document["method"],
-            root=document["root"],
+            root=document.get("root"),
             solver_version=document["solver_version"],
             solve_seconds=document["solve_seconds"],
         )
@@ -179,6 +179,13 @@ def _shifts(
 def _moved(tree: Tree, mapping: Sequence[int], shift: Fraction) -> Tree:
     paths = tuple(tuple(mapping[node] for node in path) for path in tree.paths)
     return replace(tree, root=mapping[tree.root], start=tree.start + shift, paths=paths)
+
+
+def _topology(document: dict[str, Any]) -> Topology:
+    try:
+        return Topology.from_document(document["topology"], "the plan's topology")
+    except TopologyError as error:
+        raise PlanError(str(error)) from error
 
 
 def _tree_document(tree: Tree) -> dict[str, Any]:
