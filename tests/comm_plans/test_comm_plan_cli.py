@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from time import sleep
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msccl_interpreter import check
 
+from comm_plans import terminal
 from comm_plans.cache import PlanCache
 from comm_plans.cli import main
+from comm_plans.errors import PlansError
 from comm_plans.fabrics import fabric
+from comm_plans.sizes import parse_size
 from comm_plans.solve import solve
 from comm_plans.topology import Topology
 
@@ -127,6 +135,47 @@ def test_cache_commands(comm_plan: Command, tmp_path: Path, monkeypatch: pytest.
     assert_one_sentence(comm_plan("cache", "show", listed["key"], code=2))
     assert "removed" in comm_plan("cache", "prune").stdout
     assert not path.exists()
+
+
+def test_a_person_at_a_terminal_sees_colour_and_a_tree() -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "comm_plans.cli", "solve", "ring:ranks=4", "--collective", "broadcast"]
+    subprocess.run([*command, "--root", "0"], stdout=theirs, stderr=subprocess.PIPE, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert "└── " in shown
+    assert "\x1b[" in shown
+
+
+def test_a_long_solve_speaks_up_where_nobody_watches(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "PATIENCE", 0.05)
+    with terminal.progress() as report:
+        report("trees")
+        assert capsys.readouterr().err == ""
+        sleep(0.3)
+        report("verify")
+    assert capsys.readouterr().err == "trees …\nverify …\n"
+
+
+@given(size=st.integers(1, 10**15), unit=st.sampled_from(["", "B", "kB", "MiB", "gb"]))
+def test_sizes_are_exact(size: int, unit: str) -> None:
+    factor = {"": 1, "B": 1, "kB": 1000, "MiB": 2**20, "gb": 10**9}[unit]
+    if size * factor <= 10**18:
+        assert parse_size(f"{size}{unit}") == size * factor
+
+
+@pytest.mark.parametrize(("text", "size"), [("1GiB", 2**30), ("64MB", 64 * 10**6), ("1e9", 10**9), ("1.5 KiB", 1536)])
+def test_sizes_as_people_write_them(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "1.3", "-1", "0", "1e30", "1 PB", "1e", "1..2", "inf"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(PlansError, match="is no size"):
+        parse_size(text)
 
 
 def assert_one_sentence(done: Done) -> None:
