@@ -43,17 +43,31 @@ def solve(
     """
     report = progress or (lambda step: None)
     _check_arguments(topology, collective, method, trees_per_rank, root, tolerance)
-    if shards is not None and collective not in ("all_gather", "reduce_scatter"):
-        raise PlansError(f"{collective} has no shards; leave them out")
+    _check_shards(topology, collective, shards)
     check_ranks(topology)
-    check_connected(topology, collective, root)
+    for start in _starts(root, shards):
+        check_connected(topology, collective, start)
     started = perf_counter()
-    outcome = forest(topology, collective, trees_per_rank, tolerance, root=root, shards=shards, trim=trim)
+    outcome = forest(
+        topology,
+        collective,
+        trees_per_rank,
+        tolerance,
+        root=root,
+        shards=shards,
+        trim=trim,
+        symmetric=symmetric,
+    )
     plan = _plan(topology, collective, method, root, outcome)
     plan = replace(plan, solve_seconds=round(perf_counter() - started, 6))
     report("verify")
     verify(plan.to_document())
     return plan
+
+
+def _starts(root: int | None, shards: Sequence[Fraction] | None) -> list[int | None]:
+    """Ranks whose data must get around, None for all of them."""
+    return [root] if shards is None else [rank for rank, shard in enumerate(shards) if shard]
 
 
 def _plan(topology: Topology, collective: str, method: str, root: int | None, outcome: Outcome) -> Plan:
@@ -94,3 +108,10 @@ def _check_arguments(
         raise PlansError(f"{collective} needs a root from 0 to {len(topology.ranks) - 1}, not {root}")
     if not rooted and root is not None:
         raise PlansError(f"{collective} has no root; leave it out")
+
+
+def _check_shards(topology: Topology, collective: str, shards: Sequence[Fraction] | None) -> None:
+    if shards is not None and collective not in ("all_gather", "reduce_scatter"):
+        raise PlansError(f"{collective} has no shards; leave them out")
+    if shards is not None and len(shards) != len(topology.ranks):
+        raise PlansError(f"{len(shards)} shards for {len(topology.ranks)} ranks; give one for each rank in rank order")

@@ -42,9 +42,9 @@ def all_gather(
     """
     weights = dict.fromkeys(range(ranks), 1)
     optimum = find_optimum(bandwidths, weights, nodes)
-    attempts = list(_attempts(bandwidths, weights, nodes, optimum.inverse_rate, trees_per_rank, tolerance))
-    found = _shallow(bandwidths, ranks, nodes, islice(attempts, SHALLOW_ATTEMPTS)) if symmetric else None
-    batches, trees = found or _packed(bandwidths, ranks, nodes, attempts)
+    tries = list(attempts(bandwidths, weights, nodes, optimum.inverse_rate, trees_per_rank, tolerance))
+    found = _shallow(bandwidths, ranks, nodes, islice(tries, SHALLOW_ATTEMPTS)) if symmetric else None
+    batches, trees = found or _packed(bandwidths, ranks, nodes, tries)
     placed = broadcast_trees(batches, Fraction(1, ranks * trees), [Fraction(rank, ranks) for rank in range(ranks)])
     return Outcome(placed, (Fraction(1, ranks),) * ranks, ranks / optimum.inverse_rate, optimum.cut, trees)
 
@@ -64,7 +64,7 @@ def reduce_scatter(
     return Outcome(reversed_trees(mirror.trees), mirror.shards, mirror.optimum, outside, mirror.trees_per_rank)
 
 
-def _attempts(
+def attempts(
     bandwidths: Bandwidths,
     weights: Mapping[int, int],
     nodes: int,

@@ -24,22 +24,24 @@ from comm_plans.topology import Topology
 Operations = tuple[str, ...]
 
 
-def all_reduce(topology: Topology, trees_per_rank: int | None = None, tolerance: Fraction = Fraction(0)) -> Outcome:
+def all_reduce(
+    topology: Topology, trees_per_rank: int | None = None, tolerance: Fraction = Fraction(0), symmetric: bool = True
+) -> Outcome:
     """Trees that add every rank's buffer up and hand out the sum.
 
     `trees_per_rank` asks for reduce_scatter + all_gather with exactly that many trees; `tolerance` accepts it within
-    that relative distance of the optimum. Raises TopologyError for a large network with unbalanced switches.
-    The outcome's `optimum` is proved to be reachable, except with switches that
-    add or copy, and beyond the size of the linear program: there it is the best upper bound known.
+    that relative distance of the optimum; `symmetric` is as in all_gather. The outcome's `optimum` is proved to be
+    reachable, except with switches that add or copy, and beyond the size of the linear program: there it is the best
+    upper bound known. Raises TopologyError for a network beyond that size with unbalanced switches.
     """
     two_phases, bound = _two_phase_rate(topology), _upper_bound(topology)
     if two_phases == bound:
-        return _two_phases(topology, trees_per_rank, tolerance, bound)
+        return _two_phases(topology, bound, trees_per_rank, tolerance, symmetric)
     division, optimum = _best_division(topology, bound)
     if division is None and not two_phases:
         raise TopologyError(f"{topology.name} is too large to trim; lower the links out of its unbalanced switches")
     if division is None or trees_per_rank is not None or two_phases * (1 + tolerance) >= division.rate:
-        return _two_phases(topology, trees_per_rank, tolerance, optimum)
+        return _two_phases(topology, optimum, trees_per_rank, tolerance, symmetric)
     return _divided(topology, division, optimum)
 
 
@@ -63,13 +65,15 @@ def _inverse_rates(topology: Topology, weights: Sequence[int]) -> tuple[Fraction
     return send.inverse_rate, add.inverse_rate
 
 
-def _two_phases(topology: Topology, trees: int | None, tolerance: Fraction, optimum: Fraction) -> Outcome:
+def _two_phases(
+    topology: Topology, optimum: Fraction, trees: int | None, tolerance: Fraction, symmetric: bool
+) -> Outcome:
     size = len(topology.ranks), len(topology.nodes)
-    gather = all_gather(topology.capacities, *size, trees, tolerance)
+    gather = all_gather(topology.capacities, *size, trees, tolerance, symmetric)
     if is_mirrored(topology):
         scattered, same = reversed_trees(gather.trees), True
     else:
-        scatter = reduce_scatter(topology.capacities, *size, trees, tolerance)
+        scatter = reduce_scatter(topology.capacities, *size, trees, tolerance, symmetric)
         scattered, same = scatter.trees, scatter.trees_per_rank == gather.trees_per_rank
     return Outcome(
         scattered + gather.trees, gather.shards, optimum, gather.cut, gather.trees_per_rank if same else None

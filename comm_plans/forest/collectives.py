@@ -24,13 +24,14 @@ def forest(
     root: int | None = None,
     shards: Sequence[Fraction] | None = None,
     trim: bool = False,
+    symmetric: bool = True,
 ) -> Outcome:
     """The trees of a collective on a connected network of two ranks or more, switches used for what they can.
 
     Raises UnbalancedSwitch where a switch sends more than it receives, unless `trim` allows to use less of its links.
     """
     if _is_balanced(topology, collective, trim):
-        outcome = _untrimmed(topology, collective, trees_per_rank, tolerance, root, shards)
+        outcome = _untrimmed(topology, collective, trees_per_rank, tolerance, root, shards, symmetric)
     elif trees_per_rank is not None:
         raise PlansError("a trimmed forest cannot be held to a number of trees; leave the trees per rank open")
     elif collective == "all_reduce":
@@ -58,13 +59,15 @@ def _untrimmed(
     tolerance: Fraction,
     root: int | None,
     shards: Sequence[Fraction] | None,
+    symmetric: bool,
 ) -> Outcome:
     if collective == "all_reduce":
-        return all_reduce(topology, trees, tolerance)
+        return all_reduce(topology, trees, tolerance, symmetric)
     links, ranks, nodes = topology.capacities, len(topology.ranks), len(topology.nodes)
     weights = _weights(topology, root, shards)
     if weights is None:
-        return (all_gather if collective == "all_gather" else reduce_scatter)(links, ranks, nodes, trees, tolerance)
+        equal = all_gather if collective == "all_gather" else reduce_scatter
+        return equal(links, ranks, nodes, trees, tolerance, symmetric)
     weighted = weighted_all_gather if collective in SPREADS else weighted_reduce_scatter
     return weighted(links, weights, nodes, trees, tolerance)
 
@@ -73,4 +76,4 @@ def _weights(topology: Topology, root: int | None, shards: Sequence[Fraction] | 
     """What the roots hold, or None where all hold the same."""
     if root is not None:
         return root_weights(len(topology.ranks), root)
-    return None if shards is None else weights_of(shards, len(topology.ranks))
+    return None if shards is None else weights_of(shards)

@@ -10,17 +10,15 @@ from itertools import accumulate
 from math import gcd, lcm
 
 from comm_plans.errors import PlansError, TopologyError
-from comm_plans.forest.all_gather import _attempts as attempts
+from comm_plans.forest.all_gather import attempts
 from comm_plans.forest.few_trees import whole_capacities
 from comm_plans.forest.general import CapacityLost, pack_forest
 from comm_plans.forest.optimum import Arc, find_optimum
 from comm_plans.forest.outcome import Outcome, broadcast_trees, reversed_trees
 
 
-def weights_of(shards: Sequence[Fraction], ranks: int) -> tuple[int, ...]:
-    """Coprime whole weights in proportion to the shards, one a rank. Raises PlansError for impossible shards."""
-    if len(shards) != ranks:
-        raise PlansError(f"{len(shards)} shards for {ranks} ranks; give one shard for each rank in rank order")
+def weights_of(shards: Sequence[Fraction]) -> tuple[int, ...]:
+    """Coprime whole weights in proportion to the shards. Raises PlansError for impossible shards."""
     if min(shards) < 0 or max(shards) <= 0:
         raise PlansError(
             f"shards of {', '.join(map(str, shards))} cannot be: none may be negative, one must be positive"

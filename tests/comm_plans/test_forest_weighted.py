@@ -3,11 +3,11 @@
 from fractions import Fraction
 
 import pytest
-from forest_networks import cut_bound, networks, reference, reversed_network
+from forest_networks import cut_bound, network, networks, reference, reversed_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comm_plans.errors import PlansError
+from comm_plans.errors import Disconnected, PlansError
 from comm_plans.forest.weighted import weights_of
 from comm_plans.solve import solve
 from comm_plans.topology import Topology
@@ -43,6 +43,13 @@ def test_a_rank_without_data_roots_no_tree_but_receives_all() -> None:
     assert plan.algbw == 4  # every byte enters rank 0 over its one downlink
 
 
+def test_a_rank_without_data_need_not_be_able_to_send() -> None:
+    topology = network(3, 0, {(0, 1): 2, (1, 0): 2, (0, 2): 3})
+    assert solve(topology, "all_gather", shards=[Fraction(1), Fraction(1), Fraction(0)]).algbw == 3
+    with pytest.raises(Disconnected, match="g2 cannot reach"):
+        solve(topology, "all_gather", shards=[Fraction(1)] * 3)
+
+
 def test_one_rank_that_holds_everything_broadcasts() -> None:
     topology = reference("twobox2_3_2")
     shards = [Fraction(0), Fraction(7), Fraction(0), Fraction(0)]
@@ -50,8 +57,8 @@ def test_one_rank_that_holds_everything_broadcasts() -> None:
 
 
 def test_weights_are_coprime_whole_numbers() -> None:
-    assert weights_of([Fraction(1, 2), Fraction(1, 3), Fraction(0), Fraction(1, 6)], 4) == (3, 2, 0, 1)
-    assert weights_of([Fraction(4), Fraction(6)], 2) == (2, 3)
+    assert weights_of([Fraction(1, 2), Fraction(1, 3), Fraction(0), Fraction(1, 6)]) == (3, 2, 0, 1)
+    assert weights_of([Fraction(4), Fraction(6)]) == (2, 3)
 
 
 @pytest.mark.parametrize(
