@@ -244,7 +244,7 @@ sys.path.append(sys.argv[1])
 from small_plans import ring_all_gather
 from comm_plans import PlanCache
 cache, plan = PlanCache(sys.argv[2]), ring_all_gather(12)
-for turn in range(25):
+for turn in range(12):
     cache.put(plan)
     assert cache.get(plan.topology, "all_gather") == plan, turn
 """
@@ -252,7 +252,7 @@ for turn in range(25):
 
 def test_many_processes_at_once_see_whole_plans(tmp_path):
     command = [sys.executable, "-c", WRITER, str(Path(__file__).parent), str(tmp_path)]
-    writers = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
+    writers = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
     plan, seen = ring_all_gather(12), 0
     while any(writer.poll() is None for writer in writers):
         got = PlanCache(tmp_path).get(plan.topology, "all_gather")
@@ -260,7 +260,7 @@ def test_many_processes_at_once_see_whole_plans(tmp_path):
         # Once a plan was there, it never goes away again.
         assert got is not None or not seen
         seen += got is not None
-    assert [(writer.wait(), writer.stderr.read()) for writer in writers] == [(0, b"")] * 4
+    assert [(writer.wait(), writer.stderr.read()) for writer in writers] == [(0, b"")] * 3
     assert seen
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -271,7 +271,7 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_plan_or_the_new(tmp_path):
     command = [
         sys.executable,
         "-c",
-        WRITER.replace("range(25)", "range(10**6)"),
+        WRITER.replace("range(12)", "range(10**6)"),
         str(Path(__file__).parent),
         str(tmp_path),
     ]
