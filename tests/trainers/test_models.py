@@ -32,22 +32,25 @@ def test_attention_equals_its_formula(key_value_heads):
     width, heads, time = 32, 4, 9
     attention = Attention(width, heads, key_value_heads, dropout=0.0)
     hidden, rotation = torch.randn(3, time, width), rotations(time, 8, CPU)
-    parts = attention.input(hidden).split([8] * (heads + 2 * key_value_heads), dim=-1)
+    queries, keys, values = (
+        projection(hidden).split(8, dim=-1) for projection in (attention.queries, attention.keys, attention.values)
+    )
     mask = torch.full((time, time), -torch.inf).triu(1)
     outcomes = []
     for head in range(heads):
         shared = head // (heads // key_value_heads)
-        query, key = rotate(parts[head], rotation), rotate(parts[heads + shared], rotation)
+        query, key = rotate(queries[head], rotation), rotate(keys[shared], rotation)
         attended = softmax(query @ key.transpose(1, 2) / 8**0.5 + mask, dim=-1)
-        outcomes.append(attended @ parts[heads + key_value_heads + shared])
+        outcomes.append(attended @ values[shared])
     torch.testing.assert_close(attention(hidden, rotation), attention.output(torch.cat(outcomes, dim=-1)))
 
 
 def test_grouped_heads_equal_as_many_heads_with_repeated_keys_and_values():
     grouped, full = Attention(32, 4, 2, 0.0), Attention(32, 4, 4, 0.0)
-    queries, keys, values = grouped.input.weight.detach().split([32, 16, 16])
-    repeated = [part.view(2, 1, 8, 32).expand(2, 2, 8, 32).reshape(32, 32) for part in (keys, values)]
-    full.load_state_dict({"input.weight": torch.cat([queries, *repeated]), "output.weight": grouped.output.weight})
+    weights = grouped.state_dict()
+    for name in ("keys.weight", "values.weight"):
+        weights[name] = weights[name].view(2, 1, 8, 32).expand(2, 2, 8, 32).reshape(32, 32)
+    full.load_state_dict(weights)
     hidden, rotation = torch.randn(2, 5, 32), rotations(5, 8, CPU)
     torch.testing.assert_close(grouped(hidden, rotation), full(hidden, rotation))
 

@@ -32,7 +32,7 @@ class Transformer(nn.Module):
         self.head_width = width // heads
         self.embedding = nn.Embedding(vocabulary, width)
         self.blocks = nn.ModuleList(Block(width, heads, key_value_heads, dropout) for _ in range(layers))
-        self.norm = RMSNorm(width)
+        self.norm = nn.RMSNorm(width, eps=1e-6)
         self._initialise(layers)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -55,9 +55,9 @@ class Block(nn.Module):
 
     def __init__(self, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
         super().__init__()
-        self.attention_norm = RMSNorm(width)
+        self.attention_norm = nn.RMSNorm(width, eps=1e-6)
         self.attention = Attention(width, heads, key_value_heads, dropout)
-        self.feed_forward_norm = RMSNorm(width)
+        self.feed_forward_norm = nn.RMSNorm(width, eps=1e-6)
         self.feed_forward = SwiGLU(width)
         self.dropout = dropout
 
@@ -74,21 +74,29 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads, self.key_value_heads, self.head_width = heads, key_value_heads, width // heads
-        self.input = nn.Linear(width, (heads + 2 * key_value_heads) * self.head_width, bias=False)
+        self.head_width = width // heads
+        shared = key_value_heads * self.head_width
+        self.queries = nn.Linear(width, width, bias=False)
+        self.keys = nn.Linear(width, shared, bias=False)
+        self.values = nn.Linear(width, shared, bias=False)
         self.output = nn.Linear(width, width, bias=False)
         self.dropout = dropout
 
     def forward(self, hidden: Tensor, rotation: Tensor) -> Tensor:
-        batch, time, width = hidden.shape
-        projected = self.input(hidden).view(batch, time, -1, self.head_width).transpose(1, 2)
-        turning, values = projected.split([self.heads + self.key_value_heads, self.key_value_heads], dim=1)
-        queries, keys = rotate(turning, rotation).split([self.heads, self.key_value_heads], dim=1)
+        queries = rotate(self._by_head(self.queries(hidden)), rotation)
+        keys = rotate(self._by_head(self.keys(hidden)), rotation)
+        values = self._by_head(self.values(hidden))
+        dropped = self.dropout if self.training else 0.0
         attended = scaled_dot_product_attention(
-            queries, keys, values, is_causal=True, enable_gqa=True, dropout_p=self.dropout if self.training else 0.0
+            queries, keys, values, is_causal=True, enable_gqa=True, dropout_p=dropped
         )
-        result: Tensor = self.output(attended.transpose(1, 2).reshape(batch, time, width))
+        result: Tensor = self.output(attended.transpose(1, 2).flatten(2))
         return result
+
+    def _by_head(self, projected: Tensor) -> Tensor:
+        """(batch, time, heads × head_width) as (batch, heads, time, head_width)."""
+        batch, time, width = projected.shape
+        return projected.view(batch, time, width // self.head_width, self.head_width).transpose(1, 2)
 
 
 class SwiGLU(nn.Module):
@@ -97,24 +105,13 @@ class SwiGLU(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         inner = -(-8 * width // (3 * 32)) * 32
-        self.up = nn.Linear(width, 2 * inner, bias=False)
+        self.gate = nn.Linear(width, inner, bias=False)
+        self.up = nn.Linear(width, inner, bias=False)
         self.down = nn.Linear(inner, width, bias=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        gate, value = self.up(hidden).chunk(2, dim=-1)
-        result: Tensor = self.down(silu(gate) * value)
+        result: Tensor = self.down(silu(self.gate(hidden)) * self.up(hidden))
         return result
-
-
-class RMSNorm(nn.Module):
-    """Scales the last dimension to a root mean square of 1, times a learned weight."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        return nn.functional.rms_norm(hidden, self.weight.shape, self.weight, 1e-6)
 
 
 def rotations(time: int, head_width: int, device: torch.device, base: float = 10_000.0) -> Tensor:
