@@ -234,7 +234,7 @@ def test_a_server_killed_in_mid_run_and_back_later(tmp_path: Path, database: str
     recorder = MlflowRecorder(tmp_path / "run", uri, "killed", tmp_path)
     for event in EVENTS[:4]:
         recorder.record(event)
-    assert recorder.run_id(timeout=60) is not None
+    assert recorder.run_id(timeout=180) is not None
     os.killpg(server.pid, 9)
     for event in [*EVENTS[4:], ENDED]:
         recorder.record(event)
@@ -245,7 +245,13 @@ def test_a_server_killed_in_mid_run_and_back_later(tmp_path: Path, database: str
 
     server = _server(port, database)
     try:
-        record(tmp_path / "next", uri, [*EVENTS, ENDED], "killed", 60)
+        following = MlflowRecorder(tmp_path / "next", uri, "killed", tmp_path)
+        assert following.run_id(timeout=180) is not None  # a server just started is slow to answer
+        for _ in range(600):
+            if (tmp_path / "run" / SPOOL).exists():
+                time.sleep(0.2)
+        following.record(ENDED)
+        following.close()
     finally:
         os.killpg(server.pid, 9)
     (run,) = _runs(database, "killed", tmp_path / "run")

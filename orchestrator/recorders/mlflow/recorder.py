@@ -18,7 +18,7 @@ _ARTIFACTS = (
     "figures/*.png",
 )  # what other recorders and the launch wrote into the folder
 _DELIVERY_SECONDS = 2.0
-_LONGEST_PAUSE = 60.0
+_LONGEST_PAUSE = 20.0
 _HEARTBEAT_SECONDS = 30.0
 
 
@@ -40,6 +40,7 @@ class MlflowRecorder:
         self._state = "FAILED"  # of a run that closes without having said how it ended
         self._lost = 0
         self._trouble: str | None = None
+        self._tidied = False  # whether runs that died earlier have been seen to
         self._attached = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._carry, name="mlflow", daemon=True)
@@ -107,10 +108,11 @@ class MlflowRecorder:
         if not self._attached.is_set():
             self._store.attach(self._spool, self._experiment)
             self._attached.set()
-            self._store.deliver(self._spool)
+        self._store.deliver(self._spool)
+        if not self._tidied:
             self._store.reap(self._experiment)
             replay(self._outputs, self._store)
-        self._store.deliver(self._spool)
+            self._tidied = True
 
 
 def _first_line(error: Exception) -> str:

@@ -180,7 +180,7 @@ def _import_mlflow() -> None:
         os.environ.setdefault(name, value)
     import mlflow  # noqa: F401
 
-    for name in ("mlflow", "alembic"):
+    for name in ("mlflow", "alembic", "urllib3.connectionpool"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
