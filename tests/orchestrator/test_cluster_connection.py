@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -123,13 +124,11 @@ def test_no_process_outlives_a_driver_that_was_told_to_end(number: signal.Signal
     assert driver.stdout is not None
     assert driver.stdout.readline() == "started\n"
     time.sleep(1)
-    assert len(marked(mark)) > 3
+    assert sum("ray::Worker" in line for line in marked(mark)) == 2
     driver.send_signal(number)
     driver.wait(timeout=30)
-    until = time.monotonic() + 5
-    while marked(mark) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert marked(mark) == []
+    assert all_gone_within(5, lambda: [line for line in marked(mark) if "ray::Worker" in line])
+    assert all_gone_within(20, lambda: marked(mark))  # Ray's own agents take their time on a busy machine
 
 
 @pytest.mark.slow
@@ -142,6 +141,15 @@ with connect(ClusterOptions(workers=1, dashboard=True)) as cluster:
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
     assert shown.stdout.startswith("http://127.0.0.1:")
     assert shown.stdout.endswith("()\n")
+
+
+def all_gone_within(seconds: float, left: Callable[[], list[str]]) -> bool:
+    until = time.monotonic() + seconds
+    while left():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def marked(mark: str) -> list[str]:
