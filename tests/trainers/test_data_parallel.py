@@ -22,7 +22,7 @@ RANK = Path(__file__).with_name("rank.py")
 def run_ranks(ranks: int, folder: Path) -> list[dict]:
     processes = [subprocess.Popen([sys.executable, RANK, str(rank), str(ranks), folder]) for rank in range(ranks)]
     try:
-        assert [process.wait(timeout=120) for process in processes] == [0] * ranks
+        assert [process.wait(timeout=300) for process in processes] == [0] * ranks
     finally:
         for process in processes:
             process.kill()
