@@ -27,7 +27,9 @@ FINE = 2**36
 SLACK = 64
 """Units a cut must lack, for every arc, before it counts as violated between solves."""
 MOST_ROUNDS = 200
+"""Solves before a program counts as too hard; a dozen are usual."""
 MOST_COLUMNS = 4000
+"""Columns of the largest program: a network of 512 ranks and 2000 links takes it some 20 s."""
 
 
 @dataclass(frozen=True)

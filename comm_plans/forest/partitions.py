@@ -11,11 +11,14 @@ from fractions import Fraction
 from comm_plans.forest.families import able_switches
 from comm_plans.topology import Topology
 
+MOST_LEVELS = 32
+"""Bandwidths at which groups are looked for; networks of measured bandwidths have as many as links."""
+
 
 def partition_bound(topology: Topology) -> Fraction:
     """The least bound on all_reduce's algbw in GB/s over groups that the bandwidths suggest; at least two ranks.
 
-    Groups tried: single ranks, and for each bandwidth what hangs together by links of at least that bandwidth.
+    Groups tried: single ranks, and for some bandwidths what hangs together by links of at least that bandwidth.
     """
     able = set(able_switches(topology, ("broadcast",))) | set(able_switches(topology, ("reduce",)))
     partitions = set(_partitions(topology.capacities, len(topology.ranks), len(topology.nodes)))
@@ -36,7 +39,8 @@ def _bound(links: Mapping[tuple[int, int], Fraction], groups: Sequence[int | Non
 
 def _partitions(links: Mapping[tuple[int, int], Fraction], ranks: int, nodes: int) -> Iterator[tuple[int | None, ...]]:
     yield tuple(node if node < ranks else None for node in range(nodes))
-    for least in set(links.values()):
+    bandwidths = sorted(set(links.values()))
+    for least in bandwidths[:: 1 + len(bandwidths) // MOST_LEVELS]:
         components = _components((arc for arc, bandwidth in links.items() if bandwidth >= least), nodes)
         with_ranks = set(components[:ranks])
         yield tuple(component if component in with_ranks else None for component in components)
