@@ -95,6 +95,7 @@ def _run(overrides: Sequence[str]) -> int:
         several = hydra_config.mode == RunMode.MULTIRUN
         folders.append(folder)
         try:
+            composed.outputs = str(Path(composed.outputs).absolute())  # a run may be taken up from elsewhere
             values: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
             config = config_from({**values, "search_paths": [str(Path.cwd())]})
             statuses.append(_launch(config, folder))

@@ -168,6 +168,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     except OmegaConfBaseException as error:
         raise UserError(sentence_of(error)) from error
     assert isinstance(config, Config)
+    _make_data_absolute(config.task)
     for name in ("task", "model", "optimizer"):
         _check_types(getattr(config, name), name)
     _check_ranges(config)
@@ -248,6 +249,13 @@ def _targets_in(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(values, list):
         for index, value in enumerate(values):
             yield from _targets_in(value, f"{key}.{index}")
+
+
+def _make_data_absolute(task: Json) -> None:
+    """A run may be taken up from elsewhere, and its workers may stand elsewhere."""
+    data = task.get("data")
+    if isinstance(data, str) and Path(data).exists():
+        task["data"] = str(Path(data).absolute())
 
 
 def _check_types(tree: Json, key: str) -> None:

@@ -15,6 +15,7 @@ from orchestrator.events import RunEnded, RunStarted
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
 from orchestrator.outcome import carried_through
+from orchestrator.recorders.mlflow.store import checked_uri
 from orchestrator.recording import Recording
 from orchestrator.run_folder import require_new
 from orchestrator.words import policy_name, task_name
@@ -25,6 +26,8 @@ from trainers.errors import DataError
 def launch(config: Config, folder: Path) -> int:
     """Train from the beginning in a new run folder; returns the exit status."""
     require_new(folder)
+    if config.tracking.uri is not None:
+        checked_uri(config.tracking.uri)
     try:
         check_data(config.task)
     except DataError as error:

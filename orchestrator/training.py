@@ -26,6 +26,7 @@ from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Choice, Finding, Forecast, Policy, Train
 from orchestrator.recording import Recording
 from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
+from orchestrator.stopping import stopping_on_signals
 
 
 def train(config: Config, folder: Path, recording: Recording, run_id: str) -> str:
@@ -33,7 +34,11 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
     policy = make_policy(config.lr, config.steps, config.seed)
     resuming = len(recording.events) > 1  # a new run has only begun
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
-    with connect(cluster_options(config)) as cluster, Job(job_spec(config, run_id)) as job:
+    with (
+        connect(cluster_options(config)) as cluster,
+        stopping_on_signals(),  # again: Ray takes SIGTERM for itself when it starts
+        Job(job_spec(config, run_id)) as job,
+    ):
         for warning in cluster.warnings:
             recording.emit(Warned(warning))
         recording.emit(JobReady(**asdict(job.start())))

@@ -126,7 +126,7 @@ class AutoLRS(Policy):
         seed = int(np.random.SeedSequence([self._seed, self._stage.number]).generate_state(1)[0])
         search = RateSearch(self._interval.low, self._interval.high, seed, self._options.kappa)
         for verdict in self._verdicts:
-            search.tell(verdict.rate, objective(verdict))
+            search.tell(verdict.rate, objective(verdict, self._options.rank_by))
         return search
 
     def _candidates(self) -> tuple[Constant, ...]:
@@ -157,14 +157,20 @@ class AutoLRS(Policy):
 
     def _choose(self) -> list[Finding]:
         stage, verdicts, surrogate = self._stage, self._verdicts, self._search().curve()
-        winner = best(verdicts)
+        winner = best(verdicts, self._options.rank_by)
         if winner is None:
             return self._retreat()
         self._state.rate = winner.rate
-        lost = sum(verdict.diverged for verdict in verdicts)
-        reason = f"lowest of {len(verdicts)} forecasts: loss {winner.loss:.4g} after {stage.steps} steps"
-        reason += f"; {lost} diverged" if lost else ""
+        reason = self._reason(winner)
         return [Choice(stage.number, winner.rate, reason, stage.steps, surrogate), *self._watch_bounds(winner.rate)]
+
+    def _reason(self, winner: Verdict) -> str:
+        stage, verdicts = self._stage, self._verdicts
+        reason = f"lowest of {len(verdicts)} forecasts: loss {winner.loss:.4g} after {stage.steps} steps"
+        if self._options.rank_by == "reached":
+            reason = f"lowest loss of {len(verdicts)} probes: {winner.reached:.4g} after {stage.probe_steps} steps"
+        lost = sum(verdict.diverged for verdict in verdicts)
+        return f"{reason}; {lost} diverged" if lost else reason
 
     def _retreat(self) -> list[Finding]:
         """Every probe diverged: train at a rate below them all, and search lower from now on."""

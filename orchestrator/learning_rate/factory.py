@@ -45,6 +45,13 @@ POLICIES: dict[str, Kind] = {
 }
 
 
+_WORDS: dict[type, tuple[Any, str]] = {
+    int: (int, "a whole number"),
+    float: (int | float, "a number"),
+    str: (str, "a word"),
+}
+
+
 def make_policy(options: Mapping[str, Any], steps: int, seed: int = 0) -> Policy:
     """The policy named by options["name"], with the rest as its parameters, for a run of `steps` optimizer steps.
 
@@ -67,12 +74,12 @@ def _options_of(options: type[Any], name: str, values: Mapping[str, Any]) -> Any
 
 
 def _as_type(value: Any, kind: Any, key: str) -> Any:
-    """The value as the number that a parameter wants; `kind` is int, float, or one of them with None."""
+    """The value as a parameter wants it; `kind` is int, float or str, or one of them with None."""
     optional = isinstance(kind, types.UnionType)
     if optional and value is None:
         return None
-    number = typing.get_args(kind)[0] if optional else kind
-    if isinstance(value, bool) or not isinstance(value, int | number):
-        wanted = "a whole number" if number is int else "a number"
+    plain = typing.get_args(kind)[0] if optional else kind
+    accepted, wanted = _WORDS[plain]
+    if isinstance(value, bool) or not isinstance(value, accepted):
         raise UserError(f"{key} is {value!r}: set it to {wanted}{' or null' if optional else ''}.")
-    return number(value)
+    return plain(value)

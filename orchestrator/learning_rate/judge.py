@@ -36,15 +36,17 @@ def judge(stage: Stage, rate: float, series: Series, first_loss: float | None) -
     return Verdict(rate, found.loss, reached, 0.0 if diverged else found.quality, diverged)
 
 
-def best(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The lowest forecast among the probes that held; ties go to the lower loss reached, then to the higher rate."""
+def best(verdicts: Sequence[Verdict], rank_by: str) -> Verdict | None:
+    """The lowest among the probes that held; ties go to the lower loss reached, then to the higher rate."""
     held = [verdict for verdict in verdicts if not verdict.diverged]
-    return min(held, key=lambda verdict: (verdict.loss, verdict.reached, -verdict.rate), default=None)
+    return min(held, key=lambda verdict: (objective(verdict, rank_by), verdict.reached, -verdict.rate), default=None)
 
 
-def objective(verdict: Verdict) -> float:
-    """What the search is told."""
-    return math.inf if verdict.diverged else verdict.loss
+def objective(verdict: Verdict, rank_by: str) -> float:
+    """What probes are compared by, and what the search is told: the "forecast", or the loss "reached"."""
+    if verdict.diverged:
+        return math.inf
+    return verdict.loss if rank_by == "forecast" else verdict.reached
 
 
 def _forecast_validation(stage: Stage, series: Series, first_loss: float | None) -> Extrapolation:

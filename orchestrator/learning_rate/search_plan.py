@@ -26,7 +26,8 @@ class AutoLRSOptions:
     probes: rates tried a stage. probe_share: length of a probe as a share of its stage; probes × probe_share is the
     search's cost as a multiple of the training's. stages: number of equal stages. stage_steps, max_stage_steps: the
     published form instead, doubling. kappa: weight of exploration; from 1000 on the rates fill the interval.
-    validation_points: validations a probe once validation losses are used (at most twice as many in short probes);
+    rank_by: what probes are compared by, their "forecast" as published, or the loss they "reached", which chose better
+    rates on every set of recorded curves (docs/experiments.md). validation_points: validations a probe once validation losses are used (at most twice as many in short probes);
     0 keeps to training losses. warmup: share of the run that rises linearly to the middle of the interval before the
     first stage. validate_every: steps between validations while training, about twenty a run unless given.
     """
@@ -39,6 +40,7 @@ class AutoLRSOptions:
     stage_steps: int | None = None
     max_stage_steps: int | None = None
     kappa: float = FILLING
+    rank_by: str = "forecast"
     validation_points: int = 16
     warmup: float = 0.0
     range_test_steps: int | None = None
@@ -53,6 +55,8 @@ class AutoLRSOptions:
         require_share(warmup=self.warmup)
         require(self.probe_share <= 1, f"lr.probe_share is {self.probe_share}: set it to 1 or less.")
         require(self.validation_points >= 0, f"lr.validation_points is {self.validation_points}: set it to 0 or more.")
+        wanted = "set it to forecast or reached."
+        require(self.rank_by in ("forecast", "reached"), f"lr.rank_by is {self.rank_by}: {wanted}")
         self._check_interval()
         self._check_lengths()
 
