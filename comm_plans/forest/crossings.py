@@ -12,12 +12,14 @@ class Crossings:
     """Crossings of each orbit of links; `limits` is how many it can carry, `kinds` are the ways that will be asked for.
 
     `costs` tells for each way what one more use of it costs: how full its dearest orbit becomes, times its price.
+    `work` counts the costs that were worked out.
     """
 
     def __init__(self, limits: Sequence[int], kinds: Iterable[Kind]) -> None:
         self._limits = limits
         self._used = [0] * len(limits)
         self._prices = [1.0] * len(limits)
+        self.work = 0
         self._touching: list[list[Kind]] = [[] for _ in limits]
         self.costs: dict[Kind, float] = {}
         for kind in kinds:
@@ -30,6 +32,7 @@ class Crossings:
         for orbit in kind:
             self._used[orbit] += times
         for orbit in set(kind):
+            self.work += 1 + len(self._touching[orbit])
             for other in self._touching[orbit]:
                 self.costs[other] = self._cost(other)
 

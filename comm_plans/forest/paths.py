@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from comm_plans.forest.switch_removal import Splits
-from comm_plans.forest.tree_packing import TreeBatch
+from comm_plans.forest.bold_trees import TreeBatch
 
 Path = tuple[int, ...]
 Portion = tuple[int, Path]

@@ -8,6 +8,8 @@ from comm_plans.forest.paths import Path
 
 MOST_ROUTES = 100_000
 """Ways looked at from one rank before a network counts as too entangled to list them."""
+DETOUR = 1
+"""Links that a way may have more than the shortest one to any node that it passes."""
 
 Kind = tuple[int, ...]
 """Orbits of the links on a way, sorted; an orbit that occurs twice is loaded twice."""
@@ -23,18 +25,20 @@ class TooManyRoutes(Exception):  # noqa: N818 - what happened, not a fault
 def routes_from(rank: int, ranks: int, neighbours: Sequence[Sequence[int]], orbits: Mapping[Arc, int]) -> Routes:
     """All ways from `rank` that are not merely longer than another, targets in cyclic order. Raises TooManyRoutes."""
     ways: dict[int, dict[Kind, Path]] = {}
+    shortest: dict[int, int] = {}
     seen: set[tuple[int, Kind]] = set()
     waiting: deque[tuple[Path, Kind]] = deque([((rank,), ())])
     while waiting:
         path, kind = waiting.popleft()
         for node in neighbours[path[-1]]:
             longer = tuple(sorted((*kind, orbits[path[-1], node])))
-            if node in path or (node, longer) in seen:
+            far = len(longer) > shortest.setdefault(node, len(longer)) + DETOUR
+            if far or node in path or (node, longer) in seen:
                 continue
             seen.add((node, longer))
             if node >= ranks:
                 waiting.append(((*path, node), longer))
-            elif not any(_contains(longer, other) for other in ways.get(node, ())):
+            elif all(_spares(longer, other) for other in ways.get(node, ())):
                 ways.setdefault(node, {})[longer] = (*path, node)
         if len(seen) > MOST_ROUTES:
             raise TooManyRoutes
@@ -49,5 +53,6 @@ def _by_kind(ways: Mapping[int, Mapping[Kind, Path]], start: int, ranks: int) ->
     return routes
 
 
-def _contains(kind: Kind, other: Kind) -> bool:
-    return all(kind.count(orbit) >= other.count(orbit) for orbit in set(other))
+def _spares(kind: Kind, other: Kind) -> bool:
+    """Whether a way loads some orbit less than another way does."""
+    return any(kind.count(orbit) < other.count(orbit) for orbit in set(other))

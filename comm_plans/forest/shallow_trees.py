@@ -19,12 +19,17 @@ from comm_plans.forest.paths import Path, PathBatch
 from comm_plans.forest.routes import Kind, Routes, routes_from
 from comm_plans.forest.symmetry import Permutation, Translations
 
-MOST_WORK = 2_000_000
-"""Costs that may be looked up to grow all trees once; a larger network is left to the general packing."""
+MOST_WORK = 300_000
+"""Costs of ways that may be worked out (about a second) before the network is left to the general packing."""
 ROUNDS = 12
 """How often all trees are grown again where they overflow."""
 HOPEFUL = 0.04
 """Part of all crossings that may overflow before growing again is pointless."""
+
+
+_Hops = dict[int, int]
+_Ways = dict[Kind, list[tuple[int, int, int, int]]]
+"""For each kind a heap of (depth, order of joining, rank, position among the rank's ways of this kind)."""
 
 
 @dataclass(frozen=True)
@@ -57,46 +62,49 @@ class ShallowTrees:
 
     def grow(self, capacities: Mapping[Arc, int], trees: int) -> list[PathBatch] | None:
         """`trees` trees for every rank that cross no link more often than its capacity; None if none were found."""
-        if trees * len(self._roots) * self._ranks * len(self._kinds) > MOST_WORK:
-            return None
+        work = 0
         for slack in self._slacks():
-            grown = self._grow_all(self._limits(capacities), trees, slack)
+            crossings = Crossings(self._limits(capacities), self._kinds)
+            grown = self._grow_all(crossings, trees, slack, MOST_WORK - work)
+            work += crossings.work
             if grown:
                 return [batch for tree, times in grown.items() for batch in self._images(tree, times)]
         return None
 
-    def _grow_all(self, limits: list[int], trees: int, slack: int) -> dict[_Tree, int]:
-        """Trees of each root and how often each occurs; empty where they overflow the limits."""
-        crossings = Crossings(limits, self._kinds)
-        grown = [self._grow(root, slack, crossings) for _ in range(trees) for root in self._roots]
+    def _grow_all(self, crossings: Crossings, trees: int, slack: int, work: int) -> dict[_Tree, int]:
+        """Trees of each root and how often each occurs; empty where they overflow the limits or exceed the work."""
+        grown: list[_Tree] = []
+        for _ in range(trees):
+            for root in self._roots:
+                if crossings.work > work:
+                    return {}
+                grown.append(self._grow(root, slack, crossings))
         hopeful = HOPEFUL * sum(len(kind) for tree in grown for kind in tree.kinds)
         for _ in range(ROUNDS):
-            if not 0 < crossings.overflow() <= hopeful:
+            if not 0 < crossings.overflow() <= hopeful or crossings.work > work:
                 break
             crossings.raise_prices()
-            for place, tree in enumerate(grown):
-                for kind in tree.kinds:
-                    crossings.add(kind, -1)
-                grown[place] = self._grow(tree.root, slack, crossings)
-                if not crossings.overflow():
-                    break
-        if crossings.overflow():
-            return {}
-        return {tree: grown.count(tree) for tree in grown}
+            self._grow_again(grown, slack, crossings)
+        return {} if crossings.overflow() else {tree: grown.count(tree) for tree in grown}
+
+    def _grow_again(self, grown: list[_Tree], slack: int, crossings: Crossings) -> None:
+        """Tear up one tree after the other and grow it at today's prices, until nothing overflows."""
+        for place, tree in enumerate(grown):
+            for kind in tree.kinds:
+                crossings.add(kind, -1)
+            grown[place] = self._grow(tree.root, slack, crossings)
+            if not crossings.overflow():
+                return
 
     def _grow(self, root: int, slack: int, crossings: Crossings) -> _Tree:
         """One spanning tree over the cheapest ways, counted in `crossings`."""
         depth, paths, kinds = {root: 0}, list[Path](), list[Kind]()
-        ways: dict[Kind, list[tuple[int, int, int, int]]] = {}
+        ways: _Ways = {}
         newest = root
         while len(depth) < self._ranks:
             for kind in self._routes[self._home[newest][0]]:
                 heappush(ways.setdefault(kind, []), (depth[newest], len(depth), newest, 0))
-            kind, path = next(
-                (kind, path)
-                for kind in sorted(ways, key=crossings.costs.__getitem__)
-                for path in self._next_way(kind, ways[kind], depth, self._distances[root], slack)
-            )
+            kind, path = self._cheapest_way(ways, crossings, depth, self._distances[root], slack)
             newest = path[-1]
             depth[newest] = depth[path[0]] + 1
             crossings.add(kind)
@@ -104,18 +112,20 @@ class ShallowTrees:
             kinds.append(kind)
         return _Tree(root, tuple(paths), tuple(kinds))
 
-    def _next_way(
-        self,
-        kind: Kind,
-        ways: list[tuple[int, int, int, int]],
-        depth: Mapping[int, int],
-        distance: Mapping[int, int],
-        slack: int,
-    ) -> Iterator[Path]:
-        """The way of this kind to a rank not reached yet from the rank nearest the root, if there is one.
+    def _cheapest_way(
+        self, ways: _Ways, crossings: Crossings, depth: _Hops, distance: _Hops, slack: int
+    ) -> tuple[Kind, Path]:
+        """A way of the cheapest kind to a rank not reached yet, from the rank nearest the root."""
+        while True:
+            kind = min(ways, key=crossings.costs.__getitem__)
+            path = self._next_way(kind, ways[kind], depth, distance, slack)
+            if path is not None:
+                return kind, path
+            del ways[kind]
 
-        `ways` is a heap of (depth, order of joining, rank, position among the rank's ways of this kind).
-        """
+    def _next_way(
+        self, kind: Kind, ways: list[tuple[int, int, int, int]], depth: _Hops, distance: _Hops, slack: int
+    ) -> Path | None:
         while ways:
             level, joined, source, position = heappop(ways)
             home, move = self._home[source]
@@ -124,8 +134,8 @@ class ShallowTrees:
                 target = move[paths[place][-1]]
                 if target not in depth and level < distance[target] + slack:
                     heappush(ways, (level, joined, source, place))
-                    yield tuple([move[node] for node in paths[place]])
-                    return
+                    return tuple([move[node] for node in paths[place]])
+        return None
 
     def _limits(self, capacities: Mapping[Arc, int]) -> list[int]:
         """Crossings that the trees of the roots may make of each orbit: s links of c trees each, for all images."""

@@ -1,16 +1,18 @@
 """Switches removed from a network by edge splitting, without lowering any cut that matters (ForestColl, §4.2).
 
 Replacing γ units of u→w→t by γ units of u→t keeps "every terminal can receive all data"; the largest such γ has a
-closed form over two families of max-flows. What is removed is remembered, so that logical arcs can be led back to
-physical paths.
+closed form over two families of max-flows. Even splits are tried first, all of a switch at once. What is removed is
+remembered, so that logical arcs can be led back to physical paths.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from comm_plans.forest.even_splits import distances, even_amounts
 from comm_plans.forest.optimum import Arc, flow_network
-from comm_plans.max_flow import Network
+
+EVEN_ROUNDS = 2
+"""Even splits of a switch: once between the nodes that need it most, once with what is left."""
 
 
 @dataclass
@@ -26,7 +28,8 @@ class _Splitter:
 
     def __init__(self, capacities: Mapping[Arc, int], weights: Mapping[int, int], nodes: int) -> None:
         self.source, self.terminals, self.need = nodes, list(weights), sum(weights.values())
-        self.network: Network = flow_network(capacities, weights, nodes)
+        self.unit = min(weight for weight in weights.values() if weight)
+        self.network = flow_network(capacities, weights, nodes)
         self.splits = Splits({arc: capacity for arc, capacity in capacities.items() if capacity})
         self.out: list[set[int]] = [set() for _ in range(nodes)]
         self.into: list[set[int]] = [set() for _ in range(nodes)]
@@ -36,32 +39,41 @@ class _Splitter:
 
     def remove(self, switch: int) -> None:
         """Replace every path through the switch by logical arcs; capacity left over on its way in is dropped."""
+        for _ in range(EVEN_ROUNDS):
+            self._split_evenly(switch)
+        self._split_pairwise(switch)
+        for u in list(self.into[switch]):
+            self._change(u, switch, -self.splits.capacities[u, switch])
+        for t in list(self.out[switch]):
+            self._change(switch, t, -self.splits.capacities[switch, t])
+
+    def _split_evenly(self, switch: int) -> None:
+        """Make even splits as large as all terminals together can bear, by halving."""
+        amounts = even_amounts(switch, self.out, self.into, self.splits.capacities, self.unit)
+        while amounts:
+            self._split_all(switch, amounts, 1)
+            if self.network.least_excess([self.source], self.terminals, self.need, 0) >= 0:
+                return
+            self._split_all(switch, amounts, -1)
+            amounts = {pair: amount // 2 for pair, amount in amounts.items() if amount > 1}
+
+    def _split_all(self, switch: int, amounts: Mapping[Arc, int], sign: int) -> None:
+        for (u, t), amount in amounts.items():
+            self._split(u, switch, t, sign * amount)
+
+    def _split_pairwise(self, switch: int) -> None:
+        """Make the largest possible split of one pair after the other; a pair never gains from later ones."""
         for u in sorted(self.into[switch]):
             for t in self._targets(u, switch):
                 if (u, switch) not in self.splits.capacities:
                     break
                 if (switch, t) in self.splits.capacities:
                     self._split(u, switch, t, self._splittable(u, switch, t))
-        for u in list(self.into[switch]):
-            self._change(u, switch, -self.splits.capacities[u, switch])
-        for t in list(self.out[switch]):
-            self._change(switch, t, -self.splits.capacities[switch, t])
 
     def _targets(self, u: int, switch: int) -> list[int]:
         """Nodes behind the switch, those farthest from u without it first: they need it most; u itself comes last."""
-        nodes, distance = len(self.out), self._distances(u, switch)
-        far = {t: distance.get(t, nodes) for t in self.out[switch]}
-        return sorted(far, key=lambda t: (-far[t], (t - u) % nodes or nodes))
-
-    def _distances(self, u: int, without: int) -> dict[int, int]:
-        distance, queue = {u: 0}, deque([u])
-        while queue:
-            node = queue.popleft()
-            for reached in self.out[node]:
-                if reached != without and reached not in distance:
-                    distance[reached] = distance[node] + 1
-                    queue.append(reached)
-        return distance
+        nodes, distance = len(self.out), distances(u, switch, self.out)
+        return sorted(self.out[switch], key=lambda t: (-distance.get(t, nodes), (t - u) % nodes or nodes))
 
     def _splittable(self, u: int, switch: int, t: int) -> int:
         """γ: the most that can be led from u to t directly with every terminal still able to receive all data."""
@@ -77,6 +89,7 @@ class _Splitter:
         return max(0, self.network.least_excess([self.source, switch], sinks, self.need, most, kept))
 
     def _split(self, u: int, switch: int, t: int, amount: int) -> None:
+        """Lead `amount` from u to t directly; a negative amount takes an earlier split back."""
         if amount == 0:
             return
         self._change(u, switch, -amount)

@@ -1,8 +1,8 @@
 """Translations of a regular network: renumberings of its nodes that leave it as it is and move every rank.
 
 Ranks of built clusters are numbered box by box, row by row. Such a network looks the same after each block of d ranks
-is rotated by e places; rotations of nested blocks commute, and no product of them keeps a rank in place, so that
-everything found for one rank holds, translated, for all ranks it is taken to (ForestColl, §5.4: symmetry).
+is rotated by e places, or mirrored; moves of nested blocks commute, and no product of them keeps a rank in place, so
+that everything found for one rank holds, translated, for all ranks it is taken to (ForestColl, §5.4: symmetry).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,21 +41,36 @@ class Translations:
 
 
 def find_translations(bandwidths: Bandwidths, ranks: int, nodes: int) -> Translations:
-    """The group of all block rotations that keep every bandwidth; only the identity for an irregular network."""
+    """The group of nested block moves that keep every bandwidth; only the identity for an irregular network."""
     network = _Network(bandwidths, ranks, nodes)
-    generators, elements = [], [tuple(range(nodes))]
+    generators: list[Permutation] = []
+    elements = [tuple(range(nodes))]
     block = 1
     while block < ranks:
-        for larger in _multiples(block, ranks):
-            move = network.extended(_rotation(ranks, larger, block))
-            if move is not None:
-                generators.append(move)
-                elements = [_product(power, each) for power in _powers(move, larger // block) for each in elements]
-                block = larger
-                break
-        else:
-            block = min(_multiples(block, ranks))
+        larger, order, move = _next_move(network, block, mirrors=not generators)
+        if move is not None:
+            generators.append(move)
+            elements = [_product(power, each) for power in _powers(move, order) for each in elements]
+        block = larger
     return Translations(tuple(elements), tuple(generators))
+
+
+def _next_move(network: "_Network", block: int, mirrors: bool) -> tuple[int, int, Permutation | None]:
+    """The block size up to which a symmetry moves blocks of size `block`, how often until they are back, and the move.
+
+    Without a symmetry the next size to look at is the smallest multiple.
+    """
+    sizes = [size for size in range(block + 1, network.ranks + 1) if network.ranks % size == 0 and size % block == 0]
+    for size in reversed(sizes):
+        move = network.extended(_rotation(network.ranks, size, block))
+        if move is not None:
+            return size, size // block, move
+    # A mirror keeps a rank of an odd block in place, and need not commute with rotations inside its block.
+    for size in sizes if mirrors else []:
+        move = network.extended(_mirror(network.ranks, size)) if size % 2 == 0 else None
+        if move is not None:
+            return size, 2, move
+    return sizes[0], 1, None
 
 
 class _Network:
@@ -103,13 +118,12 @@ def _by_mark(marks: Sequence[int]) -> list[int]:
     return sorted(range(len(marks)), key=lambda switch: (marks[switch], switch))
 
 
-def _multiples(block: int, ranks: int) -> list[int]:
-    """Block sizes that a block can be nested in, the largest first."""
-    return [size for size in range(ranks, block, -1) if ranks % size == 0 and size % block == 0]
-
-
 def _rotation(ranks: int, block: int, places: int) -> list[int]:
     return [rank - rank % block + (rank % block + places) % block for rank in range(ranks)]
+
+
+def _mirror(ranks: int, block: int) -> list[int]:
+    return [rank - rank % block + block - 1 - rank % block for rank in range(ranks)]
 
 
 def _powers(move: Permutation, order: int) -> Iterator[Permutation]:

@@ -1,0 +1,87 @@
+"""How to split a switch evenly: from every node before it a little to each of the nodes behind it that need it most.
+
+Many thin logical arcs make shallow trees possible; a few thick ones only long chains. Whether a proposal keeps the
+optimum is not asked here.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence, Set
+
+from comm_plans.forest.optimum import Arc
+
+Neighbours = Sequence[Set[int]]
+
+
+def even_amounts(
+    switch: int, out: Neighbours, into: Neighbours, capacities: Mapping[Arc, int], unit: int
+) -> dict[Arc, int]:
+    """Amounts of u→switch→t to replace by u→t: u's capacity in even parts over the farthest nodes behind the switch.
+
+    Parts of the network that only the switch joins get even shares first. Shares are whole multiples of `unit` (trees
+    of that multiplicity fit through) but for one; which nodes get more rotates with u, so that networks of equal boxes
+    are split into equal patterns.
+    """
+    left = {t: capacities[switch, t] for t in out[switch]}
+    parts = _parts(switch, out, into)
+    amounts: dict[Arc, int] = {}
+    for u in sorted(into[switch]):
+        groups = _farthest_groups(u, switch, left, parts, out)
+        for group, share in zip(groups, _evenly(capacities[u, switch], unit, len(groups), u), strict=True):
+            for t, part in zip(group, _evenly(share, unit, len(group), u), strict=True):
+                amount = min(part, left[t])
+                if amount:
+                    amounts[u, t] = amount
+                    left[t] -= amount
+    return amounts
+
+
+def distances(u: int, without: int, out: Neighbours) -> dict[int, int]:
+    """Links from u to each node that it reaches without a switch."""
+    distance, queue = {u: 0}, deque([u])
+    while queue:
+        node = queue.popleft()
+        for reached in out[node]:
+            if reached != without and reached not in distance:
+                distance[reached] = distance[node] + 1
+                queue.append(reached)
+    return distance
+
+
+def _farthest_groups(
+    u: int, switch: int, left: Mapping[int, int], parts: Sequence[Set[int]], out: Neighbours
+) -> list[list[int]]:
+    """Nodes behind the switch that are farthest from u otherwise, by the part they are in; full ones keep their place."""
+    distance = distances(u, switch, out)
+    far = {t: distance.get(t, len(out)) for t in left if t != u}
+    farthest = max((hops for t, hops in far.items() if left[t]), default=None)
+    groups = [sorted(t for t, hops in far.items() if hops == farthest and t in part) for part in parts]
+    return [group for group in groups if group]
+
+
+def _parts(without: int, out: Neighbours, into: Neighbours) -> list[set[int]]:
+    """Sets of nodes that stay connected, in either direction, without a switch."""
+    parts: list[set[int]] = []
+    placed = {without}
+    for start in range(len(out)):
+        if start not in placed:
+            part, waiting = {start}, [start]
+            while waiting:
+                node = waiting.pop()
+                new = (out[node] | into[node]) - part - {without}
+                part |= new
+                waiting += new
+            placed |= part
+            parts.append(part)
+    return parts
+
+
+def _evenly(amount: int, unit: int, places: int, first: int) -> list[int]:
+    """The amount in parts of as equal numbers of units as possible, more units spread out from place `first` on."""
+    if not places:
+        return []
+    units, rest = divmod(amount, unit)
+    parts = [units // places * unit] * places
+    for extra in range(units % places):
+        parts[(first + extra * places // (units % places)) % places] += unit
+    parts[(first - 1) % places] += rest
+    return parts
