@@ -68,7 +68,7 @@ class Hops:
 
 
 def unroll(plan: Plan) -> Hops:
-    """The hops of `plan`; those of an all_reduce or a forest in the order in which `aligned` cuts its trees."""
+    """The hops of `plan`, tree after tree as `aligned` gives them."""
     trees = aligned(plan)
     paths = [path for tree in trees for path in tree.paths]
     lengths = np.fromiter(map(len, paths), dtype=np.int64, count=len(paths)) - 1
