@@ -66,7 +66,7 @@ class ThreadBlock:
 
 @dataclass
 class Program:
-    """Thread blocks of every rank and the scratch chunks each needs.
+    """Thread blocks of every rank, the scratch chunks each needs, and how many channels there are.
 
     share: whether different families of trees may run one after the other in the same thread blocks. Each family runs
     in the order in which it was built, everywhere, so that no two can wait for each other.
@@ -78,6 +78,7 @@ class Program:
     blocks: list[list[ThreadBlock]] = field(init=False)
     scratch: Counter[int] = field(default_factory=Counter)
     family: int = 0
+    channels: int = 1
     _known: dict[tuple[int, int, int, int], ThreadBlock] = field(default_factory=dict)
     _taken: defaultdict[Connection, set[int]] = field(default_factory=lambda: defaultdict(set))
     _senders: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -85,11 +86,6 @@ class Program:
 
     def __post_init__(self) -> None:
         self.blocks = [[] for _ in range(self.ranks)]
-
-    @property
-    def channels(self) -> int:
-        """Number of channels: the highest in use, plus one."""
-        return 1 + max((block.channel for blocks in self.blocks for block in blocks), default=0)
 
     @property
     def connections(self) -> Counter[Connection]:
@@ -116,6 +112,7 @@ class Program:
             channel = min(fits, key=lambda each: sum((rank, a, b, each) not in self._known for a, rank, b in roles))
         else:
             channel = next(channel for channel in count() if all(self._fits(*role, channel) for role in roles))
+        self.channels = max(self.channels, channel + 1)
         for sender, receiver in pairwise(walk):
             if channel not in self._taken[sender, receiver]:
                 self._taken[sender, receiver].add(channel)
