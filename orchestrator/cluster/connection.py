@@ -5,12 +5,13 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from orchestrator.cluster.guard import guarded
 from orchestrator.errors import UserError
 
 LOCAL_CPUS = 8  # small workers that fit on any machine, however few its cores
@@ -58,15 +59,23 @@ def connect(options: ClusterOptions) -> Iterator[Cluster]:
         _check_local_cpus(options)
     import ray
 
-    own = not ray.is_initialized()
-    url, warnings = _initialise(options) if own else (None, ())
-    try:
-        resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
-        check_capacity(options.workers, options.cpus_per_worker, options.gpus_per_worker, resources)
-        yield Cluster(resources, url, monotonic() - begin, warnings)
-    finally:
-        if own:
+    if ray.is_initialized():
+        yield _connected(options, begin, None, ())
+        return
+    with guarded() if options.address == "local" else nullcontext():
+        url, warnings = _initialise(options)
+        try:
+            yield _connected(options, begin, url, warnings)
+        finally:
             ray.shutdown()
+
+
+def _connected(options: ClusterOptions, begin: float, url: str | None, warnings: tuple[str, ...]) -> Cluster:
+    import ray
+
+    resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
+    check_capacity(options.workers, options.cpus_per_worker, options.gpus_per_worker, resources)
+    return Cluster(resources, url, monotonic() - begin, warnings)
 
 
 def check_capacity(workers: int, cpus: float, gpus: float, resources: dict[str, float]) -> None:
