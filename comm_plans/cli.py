@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from comm_plans import commands as do
 from comm_plans.errors import PlansError
 
-TOPOLOGY = "a topology file, or a fabric by name such as dgx_a100:boxes=2"
+TOPOLOGY = "a topology file, a fabric by name such as dgx_a100:boxes=2, or a wiring such as L^2(C(16,3,4))"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +74,7 @@ def _add_solve(commands: Any) -> None:
         metavar="NAME",
         help="all_gather, reduce_scatter, all_reduce, broadcast or reduce",
     )
-    command.add_argument("--method", default="forest", help="how the plan is made (default: forest)")
+    command.add_argument("--method", default="forest", help="forest (default), breadth_first or expansion")
     command.add_argument("--trees-per-rank", type=int, metavar="K", help="exactly K trees for each rank")
     command.add_argument("--root", metavar="RANK", help="where a broadcast starts or a reduce ends: name or number")
     command.add_argument(

@@ -15,7 +15,7 @@ from comm_plans.plan import COLLECTIVES, Plan
 from comm_plans.topology import Topology
 from comm_plans.verifier import verify
 
-METHODS = ("forest",)
+METHODS = ("forest", "breadth_first", "expansion")
 
 
 def solve(
@@ -33,6 +33,8 @@ def solve(
 ) -> Plan:
     """A plan of `collective` on `topology` that reaches the network's optimum, verified before it is returned.
 
+    method: `forest`; or, for networks without switches, plans in synchronous steps that need not reach the optimum:
+    `breadth_first`, which takes the fewest steps, and `expansion`, which follows the wiring that the network's name is.
     trees_per_rank: exactly so many trees for each rank, the best there are. root: rank of a broadcast or reduce.
     shards: what each rank contributes to an all_gather or keeps of a reduce_scatter, in any unit; equal by default.
     tolerance: fewer trees are taken once they come within this relative distance of the optimum; 0 is exact.
@@ -48,17 +50,20 @@ def solve(
     for start in _starts(root, shards):
         check_connected(topology, collective, start)
     started = perf_counter()
-    outcome = forest(
-        topology,
-        collective,
-        trees_per_rank,
-        tolerance,
-        root=root,
-        shards=shards,
-        trim=trim,
-        symmetric=symmetric,
-    )
-    plan = _plan(topology, collective, method, root, outcome)
+    if method == "forest":
+        outcome = forest(
+            topology,
+            collective,
+            trees_per_rank,
+            tolerance,
+            root=root,
+            shards=shards,
+            trim=trim,
+            symmetric=symmetric,
+        )
+        plan = _plan(topology, collective, method, root, outcome)
+    else:
+        plan = _stepped(topology, collective, method, trees_per_rank, shards)
     plan = replace(plan, solve_seconds=round(perf_counter() - started, 6))
     report("verify")
     verify(plan.to_document())
@@ -68,6 +73,17 @@ def solve(
 def _starts(root: int | None, shards: Sequence[Fraction] | None) -> list[int | None]:
     """Ranks whose data must get around, None for all of them."""
     return [root] if shards is None else [rank for rank, shard in enumerate(shards) if shard]
+
+
+def _stepped(
+    topology: Topology, collective: str, method: str, trees_per_rank: int | None, shards: Sequence[Fraction] | None
+) -> Plan:
+    """A plan in synchronous steps, which has equal shards and as many trees as its divisions need."""
+    from comm_plans.direct_connect.plans import direct_plan
+
+    if trees_per_rank is not None or shards is not None:
+        raise PlansError(f"{method} takes neither trees per rank nor shards; leave them out or take the method forest")
+    return direct_plan(topology, collective, method)
 
 
 def _plan(topology: Topology, collective: str, method: str, root: int | None, outcome: Outcome) -> Plan:

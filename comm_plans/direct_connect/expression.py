@@ -119,11 +119,6 @@ def _built(text: str, wiring: Wiring) -> Graph:
             return reduce(Graph.product, map(build, factors))
 
 
-def is_wiring(text: str) -> bool:
-    """Whether `text` looks like a wiring rather than the name of a file or fabric."""
-    return re.match(r"\(*(L\^\d|[A-Z][A-Za-z]*\d*\()", text) is not None
-
-
 def parse(text: str) -> Wiring:
     """Read a word. Raises TopologyError that shows where it stops making sense."""
     if len(text) > LONGEST:

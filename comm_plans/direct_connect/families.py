@@ -46,7 +46,7 @@ def directed_circulant(nodes: int, *jumps: int) -> Graph:
     """DiC(n,a,b…): node x joined to x + a, x + b …"""
     distinct = {jump % _at_least(nodes, 2, "DiC") for jump in jumps}
     if not jumps or len(distinct) < len(jumps) or 0 in distinct:
-        raise TopologyError(f"the jumps {', '.join(map(str, jumps))} on {nodes} nodes are not distinct and above 0")
+        raise TopologyError(f"a circulant graph of {nodes} nodes needs distinct jumps other than 0, as in C(16,3,4)")
     return _circulant(nodes, jumps)
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from comm_plans.direct_connect.bounds import best_bound
 from comm_plans.direct_connect.breadth_first import breadth_first_cost, links_between
 from comm_plans.direct_connect.expansions import expanded_spreads
-from comm_plans.direct_connect.expression import is_wiring
 from comm_plans.direct_connect.fabric import read_wired, wired
 from comm_plans.direct_connect.splits import breadth_first_spreads
 from comm_plans.direct_connect.spreads import Spread, loads_of
 from comm_plans.direct_connect.trees import TreeMaker
+from comm_plans.direct_connect.words import is_wiring
 from comm_plans.errors import PlansError, TopologyError, listed
 from comm_plans.plan import Plan, Tree
 from comm_plans.topology import Topology
