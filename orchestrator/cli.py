@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from orchestrator.errors import UserError
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
     from orchestrator.config import Config
 
+_KILLED = 128  # exit statuses above it name a signal
 _HYDRAS_DETAILS = ("Config search path", "provider=", "full_key", "object_type")
 
 _EPILOG = """examples:
@@ -78,43 +81,53 @@ def _parser() -> argparse.ArgumentParser:
 def _run(overrides: Sequence[str]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us, who turn them into one sentence
     import hydra
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.errors import HydraException
-    from hydra.types import RunMode
-    from omegaconf import DictConfig, OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
+    from omegaconf import DictConfig
 
-    from orchestrator.config import CONF, config_from, sentence_of
+    from orchestrator.config import CONF
 
     folders: list[Path] = []
     statuses: list[int] = []
 
     def one(composed: DictConfig) -> None:
-        hydra_config = HydraConfig.get()
-        folder = Path(hydra_config.runtime.output_dir)
-        several = hydra_config.mode == RunMode.MULTIRUN
-        folders.append(folder)
-        try:
-            composed.outputs = str(Path(composed.outputs).absolute())  # a run may be taken up from elsewhere
-            values: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-            config = config_from({**values, "search_paths": [str(Path.cwd())]})
-            statuses.append(_launch(config, folder))
-        except (UserError, OmegaConfBaseException) as error:
-            _remove_if_empty(folder)
-            message = str(error) if isinstance(error, UserError) else sentence_of(error)
-            if not several:
-                raise UserError(message) from error
-            print(f"orchestrate: {folder.name}: {message}", file=sys.stderr)
-            statuses.append(2)
+        """Called by Hydra for each run of the launch; never raises, for Hydra would tell of it in its own words."""
+        folders.append(_folder_of_this_run())
+        statuses.append(_one_run(composed, folders[-1]))
+        if statuses[-1] > _KILLED:
+            sys.exit(statuses[-1])  # told to stop: the runs that would follow are not started
 
     sys.argv = ["orchestrate run", *overrides]
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(one)()
-    except (HydraException, OmegaConfBaseException) as error:
+    except Exception as error:
+        if len(statuses) < len(folders):  # not while composing, but in a run: a fault of ours, to be seen whole
+            raise
         raise UserError(_flat(error)) from error
     if len(folders) > 1:
-        _show_comparison(folders)
+        _show_comparison([folder for folder in folders if folder.exists()])
     return max(statuses, default=0)
+
+
+def _folder_of_this_run() -> Path:
+    from hydra.core.hydra_config import HydraConfig
+
+    return Path(HydraConfig.get().runtime.output_dir)
+
+
+def _one_run(composed: "DictConfig", folder: Path) -> int:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from orchestrator.config import config_from, sentence_of
+
+    try:
+        composed.outputs = str(Path(composed.outputs).absolute())  # a run may be taken up from elsewhere
+        values: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        return _launch(config_from({**values, "search_paths": [str(Path.cwd())]}), folder)
+    except (UserError, OmegaConfBaseException) as error:
+        _remove_if_empty(folder, Path(composed.outputs))
+        message = str(error) if isinstance(error, UserError) else sentence_of(error)
+        print(f"orchestrate: {message}", file=sys.stderr)
+        return 2
 
 
 def _launch(config: "Config", folder: Path) -> int:
@@ -122,7 +135,7 @@ def _launch(config: "Config", folder: Path) -> int:
         from orchestrator.dry_run import print_dry_run
 
         print_dry_run(config, folder)
-        _remove_if_empty(folder)
+        _remove_if_empty(folder, Path(config.outputs))
         return 0
     if config.evaluate is not None:
         from orchestrator.evaluate import evaluate
@@ -163,9 +176,11 @@ def _doctor(options: argparse.Namespace) -> int:
     return examine()
 
 
-def _remove_if_empty(folder: Path) -> None:
-    """Hydra made the folder before it was known whether anything would run."""
-    for each in (folder, folder.parent):
+def _remove_if_empty(folder: Path, outputs: Path) -> None:
+    """Hydra made the folder, and those above it, before it was known whether anything would run."""
+    for each in (folder, *folder.parents):
+        if each != folder and not each.is_relative_to(outputs):
+            return
         try:
             each.rmdir()
         except OSError:

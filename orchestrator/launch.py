@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from time import time
 
+from orchestrator.cluster.connection import check_beforehand
 from orchestrator.config import Config, granted_targets, recorded_config
 from orchestrator.errors import UserError
 from orchestrator.events import RunEnded, RunStarted
@@ -18,6 +19,7 @@ from orchestrator.outcome import carried_through
 from orchestrator.recorders.mlflow.store import checked_uri
 from orchestrator.recording import Recording
 from orchestrator.run_folder import require_new
+from orchestrator.training import cluster_options
 from orchestrator.words import policy_name, task_name
 from trainers.data.check import check_data
 from trainers.errors import DataError
@@ -26,12 +28,7 @@ from trainers.errors import DataError
 def launch(config: Config, folder: Path) -> int:
     """Train from the beginning in a new run folder; returns the exit status."""
     require_new(folder)
-    if config.tracking.uri is not None:
-        checked_uri(config.tracking.uri)
-    try:
-        check_data(config.task)
-    except DataError as error:
-        raise UserError(str(error)) from error
+    _check_beforehand(config)
     with Recording(config, folder) as recording:
         values = config.to_json()
         run_id = f"{task_name(values)}-{policy_name(values)}-{uuid.uuid4().hex[:8]}"
@@ -50,3 +47,14 @@ def resume(folder: Path, grants: Sequence[str]) -> int:
     config = recorded_config(started.config, granted_targets(grants))
     with Recording(config, folder) as recording:
         return carried_through(config, folder, recording, started.run_id)
+
+
+def _check_beforehand(config: Config) -> None:
+    """Whatever can be known to be wrong before anything is started or written."""
+    check_beforehand(cluster_options(config))
+    if config.tracking.uri is not None:
+        checked_uri(config.tracking.uri)
+    try:
+        check_data(config.task)
+    except DataError as error:
+        raise UserError(str(error)) from error

@@ -28,9 +28,7 @@ def offenders(folder: str, forbidden: tuple[str, ...], allowed: tuple[str, ...] 
         place = path.relative_to(ROOT).as_posix()
         if place.startswith(allowed):
             continue
-        for name in sorted(imported(path)):
-            if name.split(".")[0] in forbidden or name.startswith(tuple(f for f in forbidden if "." in f)):
-                found.append(f"{place} imports {name}")
+        found += [f"{place} imports {name}" for name in sorted(imported(path)) if name.split(".")[0] in forbidden]
     return found
 
 

@@ -55,8 +55,7 @@ def connect(options: ClusterOptions) -> Iterator[Cluster]:
     nothing answers at the address or the cluster is too small for the workers.
     """
     begin = monotonic()
-    if options.address == "local":
-        _check_local_cpus(options)
+    check_beforehand(options)
     import ray
 
     if ray.is_initialized():
@@ -89,9 +88,10 @@ def check_capacity(workers: int, cpus: float, gpus: float, resources: dict[str, 
             )
 
 
-def _check_local_cpus(options: ClusterOptions) -> None:
-    """What can be known before Ray starts."""
-    check_capacity(options.workers, options.cpus_per_worker, 0, {"CPU": max(LOCAL_CPUS, os.cpu_count() or 1)})
+def check_beforehand(options: ClusterOptions) -> None:
+    """What can be known before Ray starts: a machine of our own is too small. Raises UserError."""
+    if options.address == "local":
+        check_capacity(options.workers, options.cpus_per_worker, 0, {"CPU": max(LOCAL_CPUS, os.cpu_count() or 1)})
 
 
 def _initialise(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:

@@ -27,9 +27,10 @@ class AutoLRSOptions:
     search's cost as a multiple of the training's. stages: number of equal stages. stage_steps, max_stage_steps: the
     published form instead, doubling. kappa: weight of exploration; from 1000 on the rates fill the interval.
     rank_by: what probes are compared by, their "forecast" as published, or the loss they "reached", which chose better
-    rates on every set of recorded curves (docs/experiments.md). validation_points: validations a probe once validation losses are used (at most twice as many in short probes);
-    0 keeps to training losses. warmup: share of the run that rises linearly to the middle of the interval before the
-    first stage. validate_every: steps between validations while training, about twenty a run unless given.
+    rates on nearly every set of recorded curves (docs/experiments.md). validation_points: validations a probe once
+    validation losses are used (at most twice as many in short probes); 0 keeps to training losses. warmup: share of the
+    run that rises linearly to the middle of the interval before the first stage. validate_every: steps between
+    validations while training, about twenty a run unless given.
     """
 
     min_lr: float | None = None

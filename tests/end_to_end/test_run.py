@@ -82,6 +82,6 @@ def test_several_runs_one_of_which_fails(tmp_path: Path) -> None:
     sweep = [f"hydra.sweep.dir={tmp_path / 'sweep'}", "task=tabular", "tracking=none", "steps=20", "lr=constant"]
     ended = orchestrate(tmp_path, "run", "-m", *sweep, "lr.rate=0.01,-1,0.001")
     assert ended.returncode == 2
-    assert "1: lr.rate" in ended.stderr  # the failure is shown, with its number
+    assert "lr.rate is -1" in ended.stderr
     assert {path.parent.name for path in (tmp_path / "sweep").rglob("result.json")} == {"0", "2"}
     assert "constant" in ended.stdout  # the table at the end
