@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
+from math import gcd
 
 import numpy as np
 
@@ -71,7 +72,10 @@ def generalised_kautz(degree: int, nodes: int) -> Graph:
     """Pi(d,m): node x joined to −d·x − a mod m for a = 1 … d (Imase and Itoh); it may have loops."""
     check_size(_at_least(nodes, 2, "Pi"), _at_least(degree, 1, "Pi"))
     sources, labels = np.divmod(np.arange(nodes * degree), degree)
-    return graph_of(nodes, np.stack([sources, (-degree * sources - labels - 1) % nodes], axis=1))
+    arcs = np.stack([sources, (-degree * sources - labels - 1) % nodes], axis=1)
+    # Alike are x and −1 − x, and x and x + c where (d + 1)·c = 0 mod m: half a period stands for all.
+    period = nodes // gcd(degree + 1, nodes)
+    return Graph(nodes, degree, arcs, np.arange((period + 1) // 2))
 
 
 def de_bruijn(degree: int, length: int) -> Graph:
