@@ -18,7 +18,7 @@ CASES = {
     "unknown table": (["task=tabular", "task.data=titanic"], "titanic"),
     "no class": (["task=own"], "task._target_"),
     "evaluating nothing": (["evaluate=nowhere"], "nowhere"),
-    "malformed override": (["=3"], "=3"),
+    "malformed override": (["=3"], "override"),
 }
 
 
