@@ -2,7 +2,7 @@
 
 Both gangs of two ranks stay up and take turns, so that a noisy machine disturbs both alike; the ratio is the median
 over rounds of plain seconds by job seconds. A whole `orchestrate run` beforehand gives the time from the command to
-the first step, and the share of its time that goes into steps once it trains.
+the first step, and the share of its time that recording takes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 from orchestrator.cluster.connection import ClusterOptions, connect
 from orchestrator.cluster.job import Job, JobSpec
-from orchestrator.events import JobReady, StepsTrained
-from orchestrator.journal_file import read_entries
+from orchestrator.events import SnapshotSaved, StepsTrained, Validated
+from orchestrator.journal_file import Entry, read_entries
 from orchestrator.run_folder import JOURNAL
 
 Row = dict[str, Any]
@@ -43,23 +43,29 @@ def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
         snapshot, restores = measure_restores(job, times=10 if quick else 50)
         kept_peak = peak_megabytes(job.pids)
     rows = [
-        {"side": "plain", "steps": STEPS, "seconds": seconds["plain"], "peak_megabytes": plain_peak},
-        {"side": "job", "steps": STEPS, "seconds": seconds["job"], "peak_megabytes": job_peak},
-        {"side": "restores", "steps": 0, "seconds": restores, "peak_megabytes": kept_peak},
-        {"side": "orchestrate run", **whole},
+        row("plain", STEPS, seconds["plain"], peak_megabytes=plain_peak),
+        row("job", STEPS, seconds["job"], peak_megabytes=job_peak, startup_seconds=info.seconds),
+        row("job, restores", 0, restores, peak_megabytes=kept_peak),
+        whole,
     ]
     ratios = [plain / ours for plain, ours in zip(seconds["plain"], seconds["job"], strict=True)]
     return rows, {
         "steps_per_second_ratio": median(ratios),
         "startup_seconds": whole["startup_seconds"],
         "job_startup_seconds": info.seconds,
-        "share_of_time_in_steps": whole["share_of_time_in_steps"],
+        "recording_share": whole["recording_share"],
         "peak_memory_over_plain": job_peak - plain_peak,
         "peak_memory_over_plain_with_a_snapshot": kept_peak - plain_peak,
         "snapshot_megabytes": snapshot,
         "restore_milliseconds": 1000 * median(restores),
         "step_milliseconds": 1000 * median(seconds["job"]) / STEPS,
     }
+
+
+def row(side: str, steps: int, seconds: list[float], **others: float) -> Row:
+    """A row with every column; what was not measured is None."""
+    empty = dict.fromkeys(("peak_megabytes", "startup_seconds", "recording_share"))
+    return {"side": side, "steps": steps, "seconds": seconds, **empty, **others}
 
 
 def job_spec() -> JobSpec:
@@ -154,15 +160,18 @@ def measure_run(steps: int) -> Row:
         if process.wait() != 0:
             raise RuntimeError(f"{' '.join(command)} failed.")
         entries = read_entries(folder / JOURNAL)
-    ready = next(entry.at for entry in entries if isinstance(entry.event, JobReady))
-    trained = [entry for entry in entries if isinstance(entry.event, StepsTrained)]
-    seconds = [entry.event.seconds for entry in trained if isinstance(entry.event, StepsTrained)]
-    return {
-        "steps": steps,
-        "seconds": seconds,
-        "startup_seconds": startup,
-        "share_of_time_in_steps": sum(seconds) / (trained[-1].at - ready),
-    }
+    seconds = [entry.event.seconds for entry in entries if isinstance(entry.event, StepsTrained)]
+    return row("orchestrate run", steps, seconds, startup_seconds=startup, recording_share=recording_share(entries))
+
+
+def recording_share(entries: list[Entry]) -> float:
+    """From the first step to the last, the share of time that is neither steps, validation nor snapshots."""
+    places = [place for place, entry in enumerate(entries) if isinstance(entry.event, StepsTrained)]
+    between = entries[places[0] + 1 : places[-1] + 1]
+    work = [
+        entry.event.seconds for entry in between if isinstance(entry.event, StepsTrained | Validated | SnapshotSaved)
+    ]
+    return 1 - sum(work) / (between[-1].at - entries[places[0]].at)
 
 
 def _is_ready(journal: Path) -> bool:
