@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from comm_plans import commands as do
+from comm_plans.direct_connect.command import wire
 from comm_plans.errors import PlansError
 
 TOPOLOGY = "a topology file, a fabric by name such as dgx_a100:boxes=2, or a wiring such as L^2(C(16,3,4))"
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_solve(commands)
     _add_plan_commands(commands)
+    _add_wire(commands)
     reading = _add(commands, "read", do.read, "print a network as a topology file")
     reading.add_argument("file", metavar="FILE", help=TOPOLOGY)
     _add_cache_commands(commands)
@@ -83,6 +85,19 @@ def _add_solve(commands: Any) -> None:
     command.add_argument("--trim", action="store_true", help="use less of a switch that sends more than it receives")
     command.add_argument("--out", metavar="FILE", help="write the plan (docs/plan-format.md)")
     command.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_wire(commands: Any) -> None:
+    command = _add(commands, "wire", wire, "find which direct wirings of some nodes and ports are best")
+    command.add_argument("--nodes", required=True, metavar="N", help="number of nodes, or 2..64 for several")
+    command.add_argument("--degree", required=True, type=int, metavar="D", help="ports of each node")
+    command.add_argument("--formulas", action="store_true", help="published graphs and formulas only, nothing measured")
+    command.add_argument("--bytes", default="1MiB", metavar="SIZE", help="message to choose for (default: 1MiB)")
+    command.add_argument("--alpha", type=float, metavar="SECONDS", help="latency of a step (default: 10e-6)")
+    command.add_argument("--bandwidth", type=float, metavar="GB/S", help="of a port, one way (default: 1)")
+    command.add_argument("--wiring", metavar="FILE", help="write which port goes where in the best choice, as CSV")
+    command.add_argument("--show", action="store_true", help="draw small wirings")
+    command.add_argument("--json", action="store_true", help="print one JSON array")
 
 
 def _add_cache_commands(commands: Any) -> None:

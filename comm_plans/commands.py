@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comm_plans.errors import PlansError
+from comm_plans.files import check_folder
 
 if TYPE_CHECKING:
     from comm_plans.plan import Plan
@@ -27,7 +28,7 @@ def solve(options: argparse.Namespace) -> None:
     from comm_plans.sources import topology_from
 
     topology = topology_from(options.topology)
-    _check_folder(options.out)
+    check_folder(options.out)
     with terminal.progress() as report:
         plan = solved(
             topology,
@@ -103,7 +104,7 @@ def export(options: argparse.Namespace) -> None:
     from comm_plans.plan import Plan
 
     plan = Plan.load(options.plan)
-    _check_folder(options.out)
+    check_folder(options.out)
     if options.format == "svg":
         text = svg(plan)
     else:
@@ -223,11 +224,6 @@ def _moved_to(document: dict[str, Any], topology: Topology) -> dict[str, Any]:
     if document.get("nodes") != list(topology.nodes):
         raise PlansError(f"the plan's nodes are not those of {topology.name}, name by name and in the same order")
     return {**document, "topology": topology.to_document()}
-
-
-def _check_folder(path: str | None) -> None:
-    if path and not Path(path).resolve().parent.is_dir():
-        raise PlansError(f"{path} cannot be written: its folder does not exist; make it first")
 
 
 def _check_readable(file: str) -> None:

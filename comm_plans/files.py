@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from comm_plans.errors import PlansError
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace `path` by `data`, flushed to the disk first. Raises OSError where the folder cannot be written."""
@@ -20,3 +22,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def check_folder(path: str | None) -> None:
+    """Raise PlansError if `path` is to be written into a folder that does not exist."""
+    if path and not Path(path).resolve().parent.is_dir():
+        raise PlansError(f"{path} cannot be written: its folder does not exist; make it first")

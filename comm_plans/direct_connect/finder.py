@@ -7,7 +7,7 @@ breadth-first cost of each grown graph is measured where it may beat the operati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import isqrt
 
 from comm_plans.direct_connect.candidates import Candidate, Front, measured
@@ -18,9 +18,8 @@ from comm_plans.direct_connect.growth import Growth, grown_copies, grown_line, g
 class Finder:
     """Remembers what it found, so that the frontiers of many sizes cost little more than those of the largest ones."""
 
-    def __init__(self, real: bool = True, progress: Callable[[str], None] | None = None) -> None:
+    def __init__(self, real: bool = True) -> None:
         self.real = real
-        self.progress = progress or (lambda step: None)
         self.fronts: dict[tuple[int, int], Front] = {}
 
     def frontier(self, nodes: int, degree: int) -> list[Candidate]:
@@ -72,7 +71,6 @@ class Finder:
         if growth.exact or not self.real:
             front.add(formula)
         elif front.has_room(growth.fewest_steps, growth.least_time):
-            self.progress(f"measure {formula.wiring}")
             real = measured(formula.wiring)
             front.add(real)
             if not real.beats(formula.steps, formula.bandwidth_time):
