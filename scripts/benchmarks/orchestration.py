@@ -132,11 +132,11 @@ def _timed_job(job: Job, steps: int) -> float:
 
 def measure_restores(job: Job, times: int) -> tuple[float, list[float]]:
     """Size of a snapshot in MB, and the seconds of each return to it after a step."""
+    job.keep("here")
     with tempfile.TemporaryDirectory() as folder:
         (inner := Path(folder) / "snapshot").mkdir()
         job.save(inner)
         size = sum(path.stat().st_size for path in inner.iterdir()) / 1e6
-    job.keep("here")
     seconds = []
     for _ in range(times):
         job.train([RATE])
