@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from comm_plans.forest.optimum import Arc
 
-SLACK = 1
+SLACK = 3
 """Levels that a node may be deeper than it must be, for the sake of arcs with more capacity left."""
 DEEPEST = 4096
 

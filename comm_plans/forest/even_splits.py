@@ -50,7 +50,7 @@ def distances(u: int, without: int, out: Neighbours) -> dict[int, int]:
 def _farthest_groups(
     u: int, switch: int, left: Mapping[int, int], parts: Sequence[Set[int]], out: Neighbours
 ) -> list[list[int]]:
-    """Nodes behind the switch that are farthest from u otherwise, by the part they are in; full ones keep their place."""
+    """The nodes behind the switch farthest from u without it, by their part; full ones keep their place."""
     distance = distances(u, switch, out)
     far = {t: distance.get(t, len(out)) for t in left if t != u}
     farthest = max((hops for t, hops in far.items() if left[t]), default=None)

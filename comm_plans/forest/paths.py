@@ -7,8 +7,8 @@ edge. Recorded amounts are consumed, so no physical link is used beyond its capa
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from comm_plans.forest.switch_removal import Splits
 from comm_plans.forest.bold_trees import TreeBatch
+from comm_plans.forest.switch_removal import Splits
 
 Path = tuple[int, ...]
 Portion = tuple[int, Path]

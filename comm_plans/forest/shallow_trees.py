@@ -9,34 +9,43 @@ Nothing promises that the counts work out (then the general packing takes over);
 as any that reach the same rate. Without translations every link is an orbit of its own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
 
 from comm_plans.forest.crossings import Crossings
 from comm_plans.forest.optimum import Arc
 from comm_plans.forest.paths import Path, PathBatch
-from comm_plans.forest.routes import Kind, Routes, routes_from
+from comm_plans.forest.routes import routes_from
 from comm_plans.forest.symmetry import Permutation, Translations
 
-MOST_WORK = 300_000
-"""Costs of ways that may be worked out (about a second) before the network is left to the general packing."""
+MOST_STEPS = 60_000
+"""Edges that may be added (about two seconds) before a network is left to the general packing."""
+MANY_KINDS = 256
+"""Kinds of ways whose costs take as long to work out as an edge takes otherwise."""
 ROUNDS = 12
 """How often all trees are grown again where they overflow."""
 HOPEFUL = 0.04
 """Part of all crossings that may overflow before growing again is pointless."""
-
+LATER = 1e-9
+"""Added to the cost of a kind of way for each node that joined before it was on offer: early ways stay shallow."""
+SINGLES = 16
+"""Numbers of trees up to which each is grown on its own."""
 
 _Hops = dict[int, int]
-_Ways = dict[Kind, list[tuple[int, int, int, int]]]
+_Ways = list[list[tuple[int, int, int, int]]]
 """For each kind a heap of (depth, order of joining, rank, position among the rank's ways of this kind)."""
 
 
 @dataclass(frozen=True)
 class _Tree:
     root: int
+    multiplicity: int
     paths: tuple[Path, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[int, ...]
 
 
 class ShallowTrees:
@@ -55,76 +64,83 @@ class ShallowTrees:
         for u, v in links:
             neighbours[u].append(v)
         self._roots = sorted({root for root, _ in self._home.values()})
-        self._routes = {root: routes_from(root, ranks, neighbours, self._orbits) for root in self._roots}
-        self._kinds = sorted({kind for routes in self._routes.values() for kind in routes})
+        routes = {root: routes_from(root, ranks, neighbours, self._orbits) for root in self._roots}
+        self._kinds = sorted({kind for ways in routes.values() for kind in ways})
+        place = {kind: number for number, kind in enumerate(self._kinds)}
+        self._routes = {root: {place[kind]: paths for kind, paths in ways.items()} for root, ways in routes.items()}
         self._distances = {root: self._hops_from(root) for root in self._roots}
         self._eccentricity = max(max(distance.values()) for distance in self._distances.values())
 
     def grow(self, capacities: Mapping[Arc, int], trees: int) -> list[PathBatch] | None:
         """`trees` trees for every rank that cross no link more often than its capacity; None if none were found."""
-        work = 0
+        steps = MOST_STEPS
+        sizes = _batch_sizes(trees)
         for slack in self._slacks():
             crossings = Crossings(self._limits(capacities), self._kinds)
-            grown = self._grow_all(crossings, trees, slack, MOST_WORK - work)
-            work += crossings.work
+            grown, taken = self._grow_all(crossings, sizes, slack, steps)
             if grown:
-                return [batch for tree, times in grown.items() for batch in self._images(tree, times)]
+                return [batch for tree in grown for batch in self._images(tree)]
+            steps -= taken
+            if steps <= 0:
+                break
         return None
 
-    def _grow_all(self, crossings: Crossings, trees: int, slack: int, work: int) -> dict[_Tree, int]:
-        """Trees of each root and how often each occurs; empty where they overflow the limits or exceed the work."""
-        grown: list[_Tree] = []
-        for _ in range(trees):
-            for root in self._roots:
-                if crossings.work > work:
-                    return {}
-                grown.append(self._grow(root, slack, crossings))
-        hopeful = HOPEFUL * sum(len(kind) for tree in grown for kind in tree.kinds)
+    def _grow_all(self, crossings: Crossings, sizes: list[int], slack: int, most: int) -> tuple[list[_Tree], int]:
+        """Trees of each root in batches of these sizes, none where they overflow, and the number of steps taken."""
+        once = len(sizes) * len(self._roots) * (self._ranks - 1) * (1 + len(self._kinds) // MANY_KINDS)
+        grown = [self._grow(root, size, slack, crossings) for size in sizes for root in self._roots]
+        hopeful = HOPEFUL * sum(tree.multiplicity * len(self._kinds[kind]) for tree in grown for kind in tree.kinds)
+        steps = once
         for _ in range(ROUNDS):
-            if not 0 < crossings.overflow() <= hopeful or crossings.work > work:
+            if not 0 < crossings.overflow() <= hopeful or steps > most:
                 break
             crossings.raise_prices()
             self._grow_again(grown, slack, crossings)
-        return {} if crossings.overflow() else {tree: grown.count(tree) for tree in grown}
+            steps += once
+        return ([] if crossings.overflow() else grown), steps
 
     def _grow_again(self, grown: list[_Tree], slack: int, crossings: Crossings) -> None:
-        """Tear up one tree after the other and grow it at today's prices, until nothing overflows."""
+        """Tear up one batch after the other and grow it at today's prices, until nothing overflows."""
         for place, tree in enumerate(grown):
             for kind in tree.kinds:
-                crossings.add(kind, -1)
-            grown[place] = self._grow(tree.root, slack, crossings)
+                crossings.add(kind, -tree.multiplicity)
+            grown[place] = self._grow(tree.root, tree.multiplicity, slack, crossings)
             if not crossings.overflow():
                 return
 
-    def _grow(self, root: int, slack: int, crossings: Crossings) -> _Tree:
+    def _grow(self, root: int, multiplicity: int, slack: int, crossings: Crossings) -> _Tree:
         """One spanning tree over the cheapest ways, counted in `crossings`."""
-        depth, paths, kinds = {root: 0}, list[Path](), list[Kind]()
-        ways: _Ways = {}
+        depth, paths, kinds = {root: 0}, list[Path](), list[int]()
+        ways: _Ways = [[] for _ in self._kinds]
+        closed = np.full(len(ways), np.inf)
         newest = root
         while len(depth) < self._ranks:
             for kind in self._routes[self._home[newest][0]]:
-                heappush(ways.setdefault(kind, []), (depth[newest], len(depth), newest, 0))
-            kind, path = self._cheapest_way(ways, crossings, depth, self._distances[root], slack)
+                heappush(ways[kind], (depth[newest], len(depth), newest, 0))
+                closed[kind] = min(closed[kind], LATER * len(depth))
+            kind, path = self._cheapest(
+                crossings.costs(multiplicity) + closed, ways, depth, self._distances[root], slack
+            )
             newest = path[-1]
             depth[newest] = depth[path[0]] + 1
-            crossings.add(kind)
+            crossings.add(kind, multiplicity)
             paths.append(path)
             kinds.append(kind)
-        return _Tree(root, tuple(paths), tuple(kinds))
+        return _Tree(root, multiplicity, tuple(paths), tuple(kinds))
 
-    def _cheapest_way(
-        self, ways: _Ways, crossings: Crossings, depth: _Hops, distance: _Hops, slack: int
-    ) -> tuple[Kind, Path]:
+    def _cheapest(
+        self, costs: NDArray[np.float64], ways: _Ways, depth: _Hops, distance: _Hops, slack: int
+    ) -> tuple[int, Path]:
         """A way of the cheapest kind to a rank not reached yet, from the rank nearest the root."""
         while True:
-            kind = min(ways, key=crossings.costs.__getitem__)
+            kind = int(costs.argmin())
             path = self._next_way(kind, ways[kind], depth, distance, slack)
             if path is not None:
                 return kind, path
-            del ways[kind]
+            costs[kind] = np.inf
 
     def _next_way(
-        self, kind: Kind, ways: list[tuple[int, int, int, int]], depth: _Hops, distance: _Hops, slack: int
+        self, kind: int, ways: list[tuple[int, int, int, int]], depth: _Hops, distance: _Hops, slack: int
     ) -> Path | None:
         while ways:
             level, joined, source, position = heappop(ways)
@@ -149,25 +165,32 @@ class ShallowTrees:
         fine = range(max(self._eccentricity, 4) + 1)
         return [*fine, *(step for step in (6, 8, 12, 16, 24) if fine.stop <= step < self._ranks)]
 
-    def _hops_from(self, root: int) -> dict[int, int]:
+    def _hops_from(self, root: int) -> _Hops:
         distance, level = {root: 0}, [root]
         while level:
             following = []
             for rank in level:
-                for target in self._targets(rank):
+                home, move = self._home[rank]
+                for target in (move[path[-1]] for paths in self._routes[home].values() for path in paths):
                     if target not in distance:
                         distance[target] = distance[rank] + 1
                         following.append(target)
             level = following
         return distance
 
-    def _targets(self, rank: int) -> Iterator[int]:
-        home, move = self._home[rank]
-        routes: Routes = self._routes[home]
-        return (move[path[-1]] for paths in routes.values() for path in paths)
-
-    def _images(self, tree: _Tree, multiplicity: int) -> list[PathBatch]:
+    def _images(self, tree: _Tree) -> list[PathBatch]:
         return [
-            PathBatch(move[tree.root], multiplicity, tuple([tuple([move[n] for n in path]) for path in tree.paths]))
+            PathBatch(
+                move[tree.root], tree.multiplicity, tuple([tuple([move[n] for n in path]) for path in tree.paths])
+            )
             for move in self._moves
         ]
+
+
+def _batch_sizes(trees: int) -> list[int]:
+    """The trees of one root in batches: large ones first, while others can still make up for their bulk."""
+    sizes = []
+    while trees > SINGLES:
+        sizes.append(-(-trees // SINGLES) + 1)
+        trees -= sizes[-1]
+    return sizes + [1] * trees
