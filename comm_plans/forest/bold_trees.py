@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from comm_plans.forest.growth import UNREACHABLE, Amounts, lowest_levels, widest_arcs
 from comm_plans.forest.optimum import Arc
 
 SLACK = 3
 """Levels that a node may be deeper than it must be, for the sake of arcs with more capacity left."""
-DEEPEST = 4096
-
-Amounts = NDArray[np.int64]
+BOLD_SLACKS = (0, 1)
+"""The same where trees are packed without asking whether others still fit."""
 
 
 @dataclass
@@ -39,13 +38,24 @@ class TreeBatch:
         return depths
 
 
-def bold_packing(residual: Amounts, weights: Mapping[int, int]) -> list[TreeBatch] | None:
-    """Trees for all weights, one batch after the other; None where one finds too little left. Changes `residual`."""
+def bold_packing(capacities: Amounts, weights: Mapping[int, int]) -> list[TreeBatch] | None:
+    """Trees for all weights (node → number of trees rooted there), one batch after the other; None where they run out.
+
+    `capacities` is a matrix over node indices.
+    """
+    for slack in BOLD_SLACKS:
+        batches = _packed_with(slack, capacities.copy(), weights)
+        if batches is not None:
+            return batches
+    return None
+
+
+def _packed_with(slack: int, residual: Amounts, weights: Mapping[int, int]) -> list[TreeBatch] | None:
     terminals, finished = list(weights), list[TreeBatch]()
     for root, weight in weights.items():
         while weight:
             batch = TreeBatch(root, widest(residual, root, terminals, weight))
-            edges = shallow_completion(residual, batch, terminals)
+            edges = shallow_completion(residual, batch, terminals, slack=slack)
             if edges is None:
                 return None
             batch.parents = {node: parent for parent, node in edges}
@@ -57,22 +67,28 @@ def bold_packing(residual: Amounts, weights: Mapping[int, int]) -> list[TreeBatc
 
 
 def shallow_completion(
-    residual: Amounts, batch: TreeBatch, terminals: Sequence[int], refused: Set[Arc] = frozenset()
+    residual: Amounts,
+    batch: TreeBatch,
+    terminals: Sequence[int],
+    refused: Set[Arc] = frozenset(),
+    slack: int = SLACK,
 ) -> list[Arc] | None:
     """Arcs (parent, node), parents first, that complete the batch; None where its multiplicity does not get through.
 
-    Nodes join over the arcs with most capacity left, at most `SLACK` levels lower than they could.
+    Nodes join over the arcs with most capacity left, at most `slack` levels lower than they could.
     """
-    room = np.where(residual >= batch.multiplicity, residual, 0)
+    room = residual.copy() if refused else residual
     for arc in refused:
         room[arc] = 0
     depths = np.full(len(room), -1)
     for node, depth in batch.depths().items():
         depths[node] = depth
-    limits = _lowest_levels(room, depths) + SLACK
-    if (limits[list(terminals)] > DEEPEST).any():
+    lowest = lowest_levels(room, batch.multiplicity, depths)
+    if lowest[list(terminals)].max() >= UNREACHABLE:
         return None
-    return _widest_arcs(room, depths, limits, [node for node in terminals if depths[node] < 0])
+    missing = len(terminals) - 1 - len(batch.parents)
+    arcs = widest_arcs(room, batch.multiplicity, depths, lowest + slack, missing)
+    return [(parent, node) for parent, node in arcs.tolist()]
 
 
 def widest(residual: Amounts, root: int, terminals: Sequence[int], most: int) -> int:
@@ -80,40 +96,7 @@ def widest(residual: Amounts, root: int, terminals: Sequence[int], most: int) ->
     start = np.full(len(residual), -1)
     start[root] = 0
     ends, width = list(terminals), most
-    deepest = _lowest_levels(residual, start)[ends].max()
-    while width > 1 and _lowest_levels(np.where(residual >= width, residual, 0), start)[ends].max() > deepest:
+    deepest = lowest_levels(residual, 1, start)[ends].max()
+    while width > 1 and lowest_levels(residual, width, start)[ends].max() > deepest:
         width = (width + 1) // 2
     return width
-
-
-def _widest_arcs(room: Amounts, depths: Amounts, limits: Amounts, missing: Sequence[int]) -> list[Arc]:
-    """Prim's growth by capacity left (and among equals the parent nearest the root) within the depth limits."""
-    offers, parents = np.full(len(room), -1), np.zeros(len(room), np.int64)
-    unreached = np.zeros(len(room), bool)
-    unreached[list(missing)] = True
-    edges: list[Arc] = []
-    waiting = [int(node) for node in np.flatnonzero(depths >= 0)]
-    while True:
-        for node in waiting:
-            row = room[node] * DEEPEST - depths[node]
-            better = unreached & (room[node] > 0) & (depths[node] < limits) & (row > offers)
-            offers[better], parents[better] = row[better], node
-        if len(edges) == len(missing):
-            return edges
-        node = int(offers.argmax())
-        parent = int(parents[node])
-        edges.append((parent, node))
-        depths[node] = depths[parent] + 1
-        unreached[node], offers[node], waiting = False, -1, [node]
-
-
-def _lowest_levels(room: Amounts, depths: Amounts) -> Amounts:
-    """Least depth of each node below the tree nodes (those with depths ≥ 0); beyond DEEPEST where there is no way."""
-    lowest = np.where(depths >= 0, depths, 2 * DEEPEST)
-    for depth in range(len(room)):
-        level = np.flatnonzero(lowest == depth)
-        reached = (room[level] > 0).any(axis=0) & (lowest > depth + 1) & (depths < 0)
-        lowest[reached] = depth + 1
-        if not reached.any() and depth >= depths.max():
-            break
-    return lowest

@@ -4,7 +4,6 @@ Many thin logical arcs make shallow trees possible; a few thick ones only long c
 optimum is not asked here.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence, Set
 
 from comm_plans.forest.optimum import Arc
@@ -22,10 +21,10 @@ def even_amounts(
     are split into equal patterns.
     """
     left = {t: capacities[switch, t] for t in out[switch]}
-    parts = _parts(switch, out, into)
+    part_of = _parts(switch, out, into)
     amounts: dict[Arc, int] = {}
     for u in sorted(into[switch]):
-        groups = _farthest_groups(u, switch, left, parts, out)
+        groups = _farthest_groups(u, switch, left, part_of, out)
         for group, share in zip(groups, _evenly(capacities[u, switch], unit, len(groups), u), strict=True):
             for t, part in zip(group, _evenly(share, unit, len(group), u), strict=True):
                 amount = min(part, left[t])
@@ -37,42 +36,38 @@ def even_amounts(
 
 def distances(u: int, without: int, out: Neighbours) -> dict[int, int]:
     """Links from u to each node that it reaches without a switch."""
-    distance, queue = {u: 0}, deque([u])
-    while queue:
-        node = queue.popleft()
-        for reached in out[node]:
-            if reached != without and reached not in distance:
-                distance[reached] = distance[node] + 1
-                queue.append(reached)
+    distance, level, hops = {u: 0}, {u}, 0
+    while level:
+        hops += 1
+        level = set().union(*(out[node] for node in level)) - distance.keys() - {without}
+        distance.update(dict.fromkeys(level, hops))
     return distance
 
 
 def _farthest_groups(
-    u: int, switch: int, left: Mapping[int, int], parts: Sequence[Set[int]], out: Neighbours
+    u: int, switch: int, left: Mapping[int, int], part: Mapping[int, int], out: Neighbours
 ) -> list[list[int]]:
     """The nodes behind the switch farthest from u without it, by their part; full ones keep their place."""
     distance = distances(u, switch, out)
-    far = {t: distance.get(t, len(out)) for t in left if t != u}
+    far = {t: distance.get(t, len(out)) for t in sorted(left) if t != u}
     farthest = max((hops for t, hops in far.items() if left[t]), default=None)
-    groups = [sorted(t for t, hops in far.items() if hops == farthest and t in part) for part in parts]
-    return [group for group in groups if group]
+    groups: dict[int, list[int]] = {}
+    for t, hops in far.items():
+        if hops == farthest:
+            groups.setdefault(part[t], []).append(t)
+    return list(groups.values())
 
 
-def _parts(without: int, out: Neighbours, into: Neighbours) -> list[set[int]]:
-    """Sets of nodes that stay connected, in either direction, without a switch."""
-    parts: list[set[int]] = []
-    placed = {without}
+def _parts(without: int, out: Neighbours, into: Neighbours) -> dict[int, int]:
+    """For each node the first node that it stays connected to, in either direction, without a switch."""
+    part: dict[int, int] = {without: without}
     for start in range(len(out)):
-        if start not in placed:
-            part, waiting = {start}, [start]
-            while waiting:
-                node = waiting.pop()
-                new = (out[node] | into[node]) - part - {without}
-                part |= new
-                waiting += new
-            placed |= part
-            parts.append(part)
-    return parts
+        if start not in part:
+            level = {start}
+            while level:
+                part.update(dict.fromkeys(level, start))
+                level = set().union(*(out[node] | into[node] for node in level)) - part.keys()
+    return part
 
 
 def _evenly(amount: int, unit: int, places: int, first: int) -> list[int]:

@@ -1,8 +1,8 @@
 """Switches removed from a network by edge splitting, without lowering any cut that matters (ForestColl, §4.2).
 
 Replacing γ units of u→w→t by γ units of u→t keeps "every terminal can receive all data"; the largest such γ has a
-closed form over two families of max-flows. Even splits are tried first, all of a switch at once. What is removed is
-remembered, so that logical arcs can be led back to physical paths.
+closed form over two families of max-flows. Even splits are tried first: of all switches at once, then of one switch
+after the other. What is removed is remembered, so that logical arcs can be led back to physical paths.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,22 +37,33 @@ class _Splitter:
             self.out[u].add(v)
             self.into[v].add(u)
 
-    def remove(self, switch: int) -> None:
-        """Replace every path through the switch by logical arcs; capacity left over on its way in is dropped."""
+    def carries(self) -> bool:
+        """Whether every terminal can still receive all data."""
+        return self.network.least_excess([self.source], self.terminals, self.need, 0) >= 0
+
+    def remove(self, switch: int, boldly: bool) -> None:
+        """Replace every path through the switch by logical arcs; capacity left over on its way in is dropped.
+
+        `boldly`: split evenly without asking whether all terminals can bear it.
+        """
         for _ in range(EVEN_ROUNDS):
-            self._split_evenly(switch)
-        self._split_pairwise(switch)
+            amounts = even_amounts(switch, self.out, self.into, self.splits.capacities, self.unit)
+            if boldly:
+                self._split_all(switch, amounts, 1)
+            else:
+                self._split_bearably(switch, amounts)
+        if not boldly:
+            self._split_pairwise(switch)
         for u in list(self.into[switch]):
             self._change(u, switch, -self.splits.capacities[u, switch])
         for t in list(self.out[switch]):
             self._change(switch, t, -self.splits.capacities[switch, t])
 
-    def _split_evenly(self, switch: int) -> None:
-        """Make even splits as large as all terminals together can bear, by halving."""
-        amounts = even_amounts(switch, self.out, self.into, self.splits.capacities, self.unit)
+    def _split_bearably(self, switch: int, amounts: dict[Arc, int]) -> None:
+        """Make these splits as far as all terminals together can bear, by halving."""
         while amounts:
             self._split_all(switch, amounts, 1)
-            if self.network.least_excess([self.source], self.terminals, self.need, 0) >= 0:
+            if self.carries():
                 return
             self._split_all(switch, amounts, -1)
             amounts = {pair: amount // 2 for pair, amount in amounts.items() if amount > 1}
@@ -118,9 +129,12 @@ def remove_switches(capacities: Mapping[Arc, int], weights: Mapping[int, int], n
     Needs max-flow ≥ sum of the weights from the weights to every terminal, and no switch that sends more than it
     receives.
     """
-    splitter = _Splitter(capacities, weights, nodes)
-    for switch in removal_order(capacities, weights):
-        splitter.remove(switch)
+    for boldly in (True, False):
+        splitter = _Splitter(capacities, weights, nodes)
+        for switch in removal_order(capacities, weights):
+            splitter.remove(switch, boldly)
+        if boldly and splitter.carries():
+            break
     return splitter.splits
 
 

@@ -16,6 +16,9 @@ from comm_plans.forest.bold_trees import TreeBatch, bold_packing, shallow_comple
 from comm_plans.forest.optimum import Arc
 from comm_plans.max_flow import UNBOUNDED, Network
 
+MOST_REFUSED = 4
+"""Arcs that may be refused to a batch before its arcs are judged one by one: by then whole trees rarely fit."""
+
 
 class _Packer:
     """Residual capacities, and the demand that unfinished batches still put on them."""
@@ -49,7 +52,7 @@ class _Packer:
         refused: set[Arc] = set()
         while len(batch.parents) + 1 < len(self.terminals):
             edges = shallow_completion(self.residual, batch, self.terminals, refused)
-            if edges is None:
+            if edges is None or len(refused) > MOST_REFUSED:
                 return self._grow_arc_by_arc(batch)
             fitting = self._longest_fit(batch, edges)
             for parent, node in edges[:fitting]:
@@ -142,7 +145,7 @@ def pack_trees(capacities: Mapping[Arc, int], weights: Mapping[int, int], nodes:
     The capacities must carry the weights (max-flow from the weights to every node ≥ their sum), which
     `remove_switches` guarantees.
     """
-    residual = np.zeros((nodes, nodes), np.int64)
+    room = np.zeros((nodes, nodes), np.int64)
     for arc, capacity in capacities.items():
-        residual[arc] = capacity
-    return bold_packing(residual, weights) or _Packer(capacities, weights, nodes).pack()
+        room[arc] = capacity
+    return bold_packing(room, weights) or _Packer(capacities, weights, nodes).pack()
