@@ -22,7 +22,7 @@ $(READY): pyproject.toml
 	@echo "Setting up .venv (once; a few minutes on a slow line)"
 	@$(PYTHON) -m venv .venv
 	@if $(BIN)/python -m pip install --quiet uv; then \
-	  $(UV_ENV) $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; \
+	  $(UV_ENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'; \
 	else \
 	  $(BIN)/python -m pip install --quiet --editable '.[dev]'; \
 	fi
