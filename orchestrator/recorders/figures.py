@@ -179,10 +179,11 @@ def _draw_bar(axes: Axes, parts: dict[str, float], labels: list[str], name: str,
 
 
 def _loss_range(story: History) -> tuple[float, float]:
-    """Room for every real loss and forecast; probes that diverge may leave the picture."""
+    """Room for every real loss and for the run's first; probes and forecasts worse than that may leave the picture."""
     real = [loss for segment in story.segments if segment.kind == "train" for loss in segment.losses]
+    first = [segment.losses[0] for segment in story.segments[:1] if segment.losses]
     foreseen = [each.loss for stage in story.stages.values() for each in stage.forecasts if not each.diverged]
-    return _padded([*real, *foreseen])
+    return _padded([*real, *first, *(loss for loss in foreseen if loss < max([*real, *first], default=math.inf))])
 
 
 def _search_range(stage: Stage) -> tuple[float, float]:
