@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from comm_plans.forest.routes import Kind
 
+Costs = NDArray[np.float64]
+
 CROWDED = 10.0
 """How many times dearer a crossing beyond the limit is than its share of the limit says."""
 
@@ -29,11 +31,11 @@ class Crossings:
         for orbit in self._kinds[kind]:
             self._used[orbit] += times
 
-    def costs(self, times: int) -> NDArray[np.float64]:
+    def costs(self, times: int) -> Costs:
         """For each way what `times` more uses cost: how full its dearest orbit becomes, times its price."""
         used = self._used + times
         orbits = used / np.maximum(self._limits, 0.5) * self._prices * np.where(used > self._limits, CROWDED, 1.0)
-        costs: NDArray[np.float64] = orbits[self._orbits].max(axis=1)
+        costs: Costs = orbits[self._orbits].max(axis=1)
         return costs
 
     def overflow(self) -> int:

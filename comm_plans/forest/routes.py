@@ -8,8 +8,6 @@ from comm_plans.forest.paths import Path
 
 MOST_ROUTES = 100_000
 """Ways looked at from one rank before a network counts as too entangled to list them."""
-DETOUR = 1
-"""Links that a way may have more than the shortest one to any node that it passes."""
 
 Kind = tuple[int, ...]
 """Orbits of the links on a way, sorted; an orbit that occurs twice is loaded twice."""
@@ -23,22 +21,22 @@ class TooManyRoutes(Exception):  # noqa: N818 - what happened, not a fault
 
 
 def routes_from(rank: int, ranks: int, neighbours: Sequence[Sequence[int]], orbits: Mapping[Arc, int]) -> Routes:
-    """All ways from `rank` that are not merely longer than another, targets in cyclic order. Raises TooManyRoutes."""
+    """The shortest ways from `rank` to the ranks behind it, targets in cyclic order. Raises TooManyRoutes."""
     ways: dict[int, dict[Kind, Path]] = {}
-    shortest: dict[int, int] = {}
+    shortest = {rank: 0}
     seen: set[tuple[int, Kind]] = set()
     waiting: deque[tuple[Path, Kind]] = deque([((rank,), ())])
     while waiting:
         path, kind = waiting.popleft()
         for node in neighbours[path[-1]]:
             longer = tuple(sorted((*kind, orbits[path[-1], node])))
-            far = len(longer) > shortest.setdefault(node, len(longer)) + DETOUR
-            if far or node in path or (node, longer) in seen:
+            far = len(longer) > shortest.setdefault(node, len(longer))
+            if far or (node, longer) in seen:
                 continue
             seen.add((node, longer))
             if node >= ranks:
                 waiting.append(((*path, node), longer))
-            elif all(_spares(longer, other) for other in ways.get(node, ())):
+            else:
                 ways.setdefault(node, {})[longer] = (*path, node)
         if len(seen) > MOST_ROUTES:
             raise TooManyRoutes
@@ -51,8 +49,3 @@ def _by_kind(ways: Mapping[int, Mapping[Kind, Path]], start: int, ranks: int) ->
         for kind, path in ways[target].items():
             routes.setdefault(kind, []).append(path)
     return routes
-
-
-def _spares(kind: Kind, other: Kind) -> bool:
-    """Whether a way loads some orbit less than another way does."""
-    return any(kind.count(orbit) < other.count(orbit) for orbit in set(other))

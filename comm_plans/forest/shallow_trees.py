@@ -14,22 +14,21 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
-from numpy.typing import NDArray
 
-from comm_plans.forest.crossings import Crossings
+from comm_plans.forest.crossings import Costs, Crossings
 from comm_plans.forest.optimum import Arc
 from comm_plans.forest.paths import Path, PathBatch
 from comm_plans.forest.routes import routes_from
 from comm_plans.forest.symmetry import Permutation, Translations
 
-MOST_STEPS = 60_000
+MOST_STEPS = 40_000
 """Edges that may be added (about two seconds) before a network is left to the general packing."""
-MANY_KINDS = 256
+MANY_KINDS = 2048
 """Kinds of ways whose costs take as long to work out as an edge takes otherwise."""
-ROUNDS = 12
-"""How often all trees are grown again where they overflow."""
-HOPEFUL = 0.04
-"""Part of all crossings that may overflow before growing again is pointless."""
+PATIENCE = 3
+"""How often all trees are grown again in vain where they overflow."""
+FEW, HOPEFUL = 10, 0.002
+"""Crossings, and part of all crossings, that may overflow before growing again is pointless."""
 LATER = 1e-9
 """Added to the cost of a kind of way for each node that joined before it was on offer: early ways stay shallow."""
 SINGLES = 16
@@ -73,31 +72,31 @@ class ShallowTrees:
 
     def grow(self, capacities: Mapping[Arc, int], trees: int) -> list[PathBatch] | None:
         """`trees` trees for every rank that cross no link more often than its capacity; None if none were found."""
-        steps = MOST_STEPS
         sizes = _batch_sizes(trees)
+        once = len(sizes) * len(self._roots) * (self._ranks - 1) * (1 + len(self._kinds) // MANY_KINDS)
+        passes = MOST_STEPS // once
         for slack in self._slacks():
+            if passes <= 0:
+                break
             crossings = Crossings(self._limits(capacities), self._kinds)
-            grown, taken = self._grow_all(crossings, sizes, slack, steps)
+            grown, taken = self._grow_all(crossings, sizes, slack, passes)
             if grown:
                 return [batch for tree in grown for batch in self._images(tree)]
-            steps -= taken
-            if steps <= 0:
-                break
+            passes -= taken
         return None
 
     def _grow_all(self, crossings: Crossings, sizes: list[int], slack: int, most: int) -> tuple[list[_Tree], int]:
-        """Trees of each root in batches of these sizes, none where they overflow, and the number of steps taken."""
-        once = len(sizes) * len(self._roots) * (self._ranks - 1) * (1 + len(self._kinds) // MANY_KINDS)
+        """Trees of each root in batches of these sizes, none where they overflow, and how often all were grown."""
         grown = [self._grow(root, size, slack, crossings) for size in sizes for root in self._roots]
-        hopeful = HOPEFUL * sum(tree.multiplicity * len(self._kinds[kind]) for tree in grown for kind in tree.kinds)
-        steps = once
-        for _ in range(ROUNDS):
-            if not 0 < crossings.overflow() <= hopeful or steps > most:
-                break
+        hopeful = FEW + HOPEFUL * sum(
+            tree.multiplicity * len(self._kinds[kind]) for tree in grown for kind in tree.kinds
+        )
+        overflows = [crossings.overflow()]
+        while overflows[-1] > 0 and min(overflows) <= hopeful and len(overflows) < most and _improves(overflows):
             crossings.raise_prices()
             self._grow_again(grown, slack, crossings)
-            steps += once
-        return ([] if crossings.overflow() else grown), steps
+            overflows.append(crossings.overflow())
+        return ([] if overflows[-1] else grown), len(overflows)
 
     def _grow_again(self, grown: list[_Tree], slack: int, crossings: Crossings) -> None:
         """Tear up one batch after the other and grow it at today's prices, until nothing overflows."""
@@ -118,9 +117,8 @@ class ShallowTrees:
             for kind in self._routes[self._home[newest][0]]:
                 heappush(ways[kind], (depth[newest], len(depth), newest, 0))
                 closed[kind] = min(closed[kind], LATER * len(depth))
-            kind, path = self._cheapest(
-                crossings.costs(multiplicity) + closed, ways, depth, self._distances[root], slack
-            )
+            costs = crossings.costs(multiplicity)
+            kind, path = self._cheapest(costs, closed, ways, depth, self._distances[root], slack)
             newest = path[-1]
             depth[newest] = depth[path[0]] + 1
             crossings.add(kind, multiplicity)
@@ -129,15 +127,15 @@ class ShallowTrees:
         return _Tree(root, multiplicity, tuple(paths), tuple(kinds))
 
     def _cheapest(
-        self, costs: NDArray[np.float64], ways: _Ways, depth: _Hops, distance: _Hops, slack: int
+        self, costs: Costs, closed: Costs, ways: _Ways, depth: _Hops, distance: _Hops, slack: int
     ) -> tuple[int, Path]:
-        """A way of the cheapest kind to a rank not reached yet, from the rank nearest the root."""
+        """A way to a rank not reached yet, of the cheapest kind, from the rank nearest the root; closes empty kinds."""
         while True:
-            kind = int(costs.argmin())
+            kind = int((costs + closed).argmin())
             path = self._next_way(kind, ways[kind], depth, distance, slack)
             if path is not None:
                 return kind, path
-            costs[kind] = np.inf
+            closed[kind] = np.inf
 
     def _next_way(
         self, kind: int, ways: list[tuple[int, int, int, int]], depth: _Hops, distance: _Hops, slack: int
@@ -185,6 +183,11 @@ class ShallowTrees:
             )
             for move in self._moves
         ]
+
+
+def _improves(overflows: list[int]) -> bool:
+    """Whether one of the latest overflows is less than all before."""
+    return len(overflows) <= PATIENCE or min(overflows[-PATIENCE:]) < min(overflows[:-PATIENCE])
 
 
 def _batch_sizes(trees: int) -> list[int]:
