@@ -215,4 +215,5 @@ class AutoLRS(Policy):
 
 
 def _forecast(stage: Stage, verdict: Verdict) -> Forecast:
-    return Forecast(stage.number, verdict.rate, verdict.loss, stage.steps, verdict.quality, verdict.diverged)
+    found = (verdict.loss, stage.steps, verdict.quality, verdict.diverged, verdict.reached)
+    return Forecast(stage.number, verdict.rate, *found)

@@ -73,7 +73,7 @@ Outcome = Trained | Probed
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a policy made of one probe: the loss expected `horizon` steps from the stage's start."""
+    """What a policy made of one probe: the loss it reached, and the one expected `horizon` steps from its start."""
 
     stage: int
     rate: float
@@ -81,6 +81,7 @@ class Forecast:
     horizon: int
     quality: float  # 0 (no better than a constant) … 1 (the curve explains the series)
     diverged: bool
+    reached: float | None = None
 
 
 @dataclass(frozen=True)

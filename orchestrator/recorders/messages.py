@@ -74,12 +74,13 @@ def end(event: RunEnded, started: RunStarted | None) -> RenderableType:
 
 
 def _tried(forecasts: Sequence[Forecast], chosen: float) -> Iterator[Text]:
-    """The rates in rising order above their forecasts, the chosen one marked; in blocks that fit 80 columns."""
+    """The rates in rising order above what they came to, the chosen one marked; in blocks that fit 80 columns."""
     rows = math.ceil(len(forecasts) / _RATES_A_ROW)
     for row in range(rows):
         block = forecasts[row * len(forecasts) // rows : (row + 1) * len(forecasts) // rows]
         styles = ["bold blue" if forecast.rate == chosen else "" for forecast in block]
         yield _row("tried", [_rate_tried(forecast, chosen) for forecast in block], styles)
+        yield _row("reached", [_reached_text(forecast) for forecast in block], styles)
         yield _row("forecast", [_forecast_text(forecast) for forecast in block], styles)
 
 
@@ -91,8 +92,12 @@ def _rate_tried(forecast: Forecast, chosen: float) -> str:
     return ("▸" if forecast.rate == chosen else "") + rate_text(forecast.rate)
 
 
+def _reached_text(forecast: Forecast) -> str:
+    return "diverged" if forecast.diverged else loss_text(forecast.reached)
+
+
 def _forecast_text(forecast: Forecast) -> str:
-    return "diverged" if forecast.diverged else loss_text(forecast.loss)
+    return loss_text(None if forecast.diverged else forecast.loss)
 
 
 def _outcome(result: Json) -> RenderableType:
