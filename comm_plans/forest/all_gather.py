@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 
 from comm_plans.errors import TopologyError
 from comm_plans.forest.few_trees import (
@@ -42,9 +42,10 @@ def all_gather(
     """
     weights = dict.fromkeys(range(ranks), 1)
     optimum = find_optimum(bandwidths, weights, nodes)
-    tries = list(attempts(bandwidths, weights, nodes, optimum.inverse_rate, trees_per_rank, tolerance))
-    found = _shallow(bandwidths, ranks, nodes, islice(tries, SHALLOW_ATTEMPTS)) if symmetric else None
-    batches, trees = found or _packed(bandwidths, ranks, nodes, tries)
+    tries = attempts(bandwidths, weights, nodes, optimum.inverse_rate, trees_per_rank, tolerance)
+    first = list(islice(tries, SHALLOW_ATTEMPTS))
+    found = _shallow(bandwidths, ranks, nodes, first) if symmetric else None
+    batches, trees = found or _packed(bandwidths, ranks, nodes, chain(first, tries))
     placed = broadcast_trees(batches, Fraction(1, ranks * trees), [Fraction(rank, ranks) for rank in range(ranks)])
     return Outcome(placed, (Fraction(1, ranks),) * ranks, ranks / optimum.inverse_rate, optimum.cut, trees)
 
@@ -106,4 +107,4 @@ def _packed(bandwidths: Bandwidths, ranks: int, nodes: int, attempts: Iterable[A
             return pack_forest(whole_capacities(bandwidths, scale), dict.fromkeys(range(ranks), trees), nodes), trees
         except CapacityLost:
             continue
-    raise TopologyError("no such number of trees per rank was found; leave the number of trees open")
+    raise TopologyError("its switches lose what whole trees need at every scale; leave the number of trees open")
