@@ -12,12 +12,12 @@ from comm_plans.forest.few_trees import (
     whole_capacities,
 )
 from comm_plans.forest.general import CapacityLost, pack_forest
+from comm_plans.forest.numbering import translations_of
 from comm_plans.forest.optimum import Arc, find_optimum
 from comm_plans.forest.outcome import Outcome, broadcast_trees, reversed_trees
 from comm_plans.forest.paths import PathBatch
 from comm_plans.forest.routes import TooManyRoutes
 from comm_plans.forest.shallow_trees import ShallowTrees
-from comm_plans.forest.symmetry import find_translations
 
 Bandwidths = Mapping[Arc, Fraction]
 Attempt = tuple[int, Fraction]
@@ -91,7 +91,7 @@ def _shallow(
     bandwidths: Bandwidths, ranks: int, nodes: int, attempts: Iterable[Attempt]
 ) -> tuple[list[PathBatch], int] | None:
     try:
-        network = ShallowTrees(bandwidths, ranks, nodes, find_translations(bandwidths, ranks, nodes))
+        network = ShallowTrees(bandwidths, ranks, nodes, translations_of(bandwidths, ranks, nodes))
     except TooManyRoutes:
         return None
     for trees, scale in attempts:

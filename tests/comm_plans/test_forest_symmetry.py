@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import pytest
 from forest_networks import network, reference
+from network_strategies import renumbered
 
 from comm_plans.fabrics import fabric
 from comm_plans.forest.few_trees import whole_capacities
+from comm_plans.forest.numbering import box_by_box, translations_of
 from comm_plans.forest.routes import routes_from
 from comm_plans.forest.shallow_trees import ShallowTrees
 from comm_plans.forest.symmetry import Translations, find_translations
@@ -71,6 +73,30 @@ def test_one_slow_link_ends_the_symmetry_of_its_box() -> None:
     plan = solve(broken, "all_gather")
     assert plan.optimal
     assert plan.algbw < solve(topology, "all_gather").algbw
+
+
+@pytest.mark.parametrize("name", ["dgx_a100:boxes=3", "dgx_h100:boxes=2", "fat_tree"])
+def test_shuffled_clusters_are_put_back_in_order(name: str) -> None:
+    topology = renumbered(fabric(name), seed=5)
+    ranks, nodes = len(topology.ranks), len(topology.nodes)
+    group = translations_of(topology.capacities, ranks, nodes)
+    assert len(set(group.elements)) == ranks
+    for move in (*group.elements, *group.generators):
+        assert {(move[u], move[v]): b for (u, v), b in topology.capacities.items()} == topology.capacities
+    plan = solve(topology, "all_gather")
+    assert plan.optimal
+    assert plan.depth <= 4
+
+
+def test_box_by_box_keeps_boxes_together_and_rails_in_step() -> None:
+    topology = renumbered(fabric("dgx_h100:boxes=3"), seed=1)
+    order = box_by_box(topology.capacities, 24, len(topology.nodes))
+    assert sorted(order) == list(range(len(topology.nodes)))
+    hangs_on = [{v for u, v in topology.capacities if u == rank} for rank in order[:24]]
+    for box in range(3):
+        assert len(set.intersection(*hangs_on[8 * box : 8 * box + 8])) == 1
+    for rail in range(8):
+        assert len(set.intersection(*hangs_on[rail::8])) == 1
 
 
 def test_orbits_are_what_translations_join() -> None:
