@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from comm_plans.direct_connect.breadth_first import breadth_first_cost, links_of
-from comm_plans.direct_connect.expression import Wiring, build
+from comm_plans.direct_connect.expression import Wiring, build, line
+
+MOST_LINED = 1024  # nodes up to which it is found out how long line graphs stay optimal
 
 
 @dataclass(frozen=True)
 class Candidate:
     """T = `steps`·α + `bandwidth_time`·M/B for an all_gather of M bytes by `method`, B being the bandwidth of a node.
 
-    `returns`: hops back along any arc, if equally many everywhere. The method `published` is a cost whose graph is not
-    known.
+    `returns`: hops back along any arc, if equally many everywhere and known. `lines`: how often in a row the line graph
+    of an optimal one is optimal again. The method `published` is a cost whose graph is not known.
     """
 
     wiring: Wiring
@@ -25,6 +27,7 @@ class Candidate:
     bandwidth_time: Fraction
     method: str = "breadth_first"
     returns: int | None = None
+    lines: int = 0
     has_loops: bool = False
 
     @property
@@ -40,6 +43,18 @@ class Candidate:
     def beats(self, steps: int, time: Fraction) -> bool:
         """Whether it is as good in both respects."""
         return self.steps <= steps and self.bandwidth_time <= time
+
+    def with_lines(self) -> Candidate:
+        """The same, knowing how long its line graphs stay optimal: not at all unless ways back are equally long."""
+        if not self.is_factor or self.degree == 1 or (self.returns or 0) < 2:
+            return self
+        lines, grown = 0, self
+        while grown.nodes * self.degree <= MOST_LINED:
+            grown = measured(line(grown.wiring))
+            if not grown.is_optimal:
+                break
+            lines += 1
+        return replace(self, lines=lines)
 
 
 def least_time(nodes: int) -> Fraction:
@@ -67,29 +82,31 @@ def measured(wiring: Wiring) -> Candidate:
 class Front:
     """Candidates of one size and degree that no other one beats in steps and bandwidth time.
 
-    The line graph of a candidate with uniform returns of two or more may gain more than that of one that beats it:
-    those are kept on a front of their own.
+    One that is beaten may still have better line graphs: optimal ones whose line graphs stay optimal longer than those
+    of any with as few steps are kept beside.
     """
 
     best: list[Candidate] = field(default_factory=list)
-    returning: list[Candidate] = field(default_factory=list)
+    lasting: list[Candidate] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Candidate]:
         yield from self.best
-        yield from (candidate for candidate in self.returning if candidate not in self.best)
+        yield from (candidate for candidate in self.lasting if candidate not in self.best)
 
     def add(self, candidate: Candidate) -> None:
         """Take it in where it belongs."""
-        _add(self.best, candidate)
-        if (candidate.returns or 0) > 1:
-            _add(self.returning, candidate)
+        if not any(each.beats(candidate.steps, candidate.bandwidth_time) for each in self.best):
+            rest = [each for each in self.best if not candidate.beats(each.steps, each.bandwidth_time)]
+            self.best = sorted([*rest, candidate], key=lambda each: each.steps)
+        if candidate.lines and not any(_lasts(each, candidate) for each in self.lasting):
+            rest = [each for each in self.lasting if not _lasts(candidate, each)]
+            self.lasting = sorted([*rest, candidate], key=lambda each: each.steps)
 
     def has_room(self, steps: int, time: Fraction) -> bool:
-        """Whether a candidate of this cost, its returns uniform at best, would be taken in."""
-        return not all(any(each.beats(steps, time) for each in front) for front in (self.best, self.returning))
+        """Whether one of this cost would be among the best."""
+        return not any(each.beats(steps, time) for each in self.best)
 
 
-def _add(front: list[Candidate], candidate: Candidate) -> None:
-    if not any(each.beats(candidate.steps, candidate.bandwidth_time) for each in front):
-        front[:] = [each for each in front if not candidate.beats(each.steps, each.bandwidth_time)] + [candidate]
-        front.sort(key=lambda each: each.steps)
+def _lasts(one: Candidate, other: Candidate) -> bool:
+    """Whether line graphs of the first are as good for as long."""
+    return one.steps <= other.steps and one.lines >= other.lines

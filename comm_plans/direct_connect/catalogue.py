@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from math import isqrt
 
 from comm_plans.direct_connect.candidates import Candidate, least_time, measured
 from comm_plans.direct_connect.expression import Base, Wiring, parse
+from comm_plans.direct_connect.seeds import read_seeds
 
 DISTANCE_REGULAR = (
     "Kneser(5,2)", "PG(2)", "GQ(2)", "Johnson(4,2)", "Crown(5)", "CoPG(2)", "Edges(Kneser(5,2))", "Edges(PG(2))",
@@ -49,7 +50,7 @@ def optimal_bases(nodes: int, degree: int) -> Iterator[Candidate]:
     if degree == 2 and nodes > 2:
         yield _optimal(_base("B", nodes), nodes, degree, nodes // 2, 1)
     if (nodes, degree) == (8, 2):
-        yield _optimal(_base("DiC", 8, 1, 3), nodes, degree, 3, 3)
+        yield replace(_optimal(_base("DiC", 8, 1, 3), nodes, degree, 3, 3), lines=2)
     jump = (isqrt(2 * nodes - 2) + 1) // 2  # ceil((−1 + √(2n − 1)) / 2)
     if degree == 4 and nodes >= 7 and 2 * (jump + 1) != nodes:
         yield _optimal(_base("C", nodes, jump, jump + 1), nodes, degree, jump, 1)
@@ -73,9 +74,7 @@ def _base(family: str, *numbers: int) -> Wiring:
 
 @cache
 def _special_bases() -> dict[tuple[int, int], list[Candidate]]:
-    found: dict[tuple[int, int], list[Candidate]] = {}
-    seeds = files("comm_plans.direct_connect").joinpath("cayley_seeds.txt").read_text().split()
-    for text in (*DISTANCE_REGULAR, *seeds):
-        candidate = measured(parse(text))
+    found = {size: list(front) for size, front in read_seeds().items()}
+    for candidate in map(measured, map(parse, DISTANCE_REGULAR)):
         found.setdefault((candidate.nodes, candidate.degree), []).append(candidate)
     return found

@@ -68,11 +68,13 @@ class Finder:
     def _weigh(self, front: Front, growth: Growth) -> None:
         """Take the grown wiring in: at its real cost, and at its formula's where breadth-first broadcast costs more."""
         formula = growth.formula
-        if growth.exact or not self.real:
+        if not self.real:
             front.add(formula)
-        elif front.has_room(growth.fewest_steps, growth.least_time):
+        elif growth.exact:
+            front.add(formula.with_lines())
+        elif growth.may_last or front.has_room(growth.fewest_steps, growth.least_time):
             real = measured(formula.wiring)
-            front.add(real)
+            front.add(real.with_lines())
             if not real.beats(formula.steps, formula.bandwidth_time):
                 front.add(formula)
 

@@ -17,12 +17,13 @@ from comm_plans.direct_connect.expression import Copies, Power, Product, Wiring,
 class Growth:
     """A grown wiring at its formula's cost, and the least that breadth-first broadcast on it may turn out to need.
 
-    `exact`: breadth-first broadcast is known to cost what the formula says.
+    `exact`: breadth-first broadcast is known to cost what the formula says. `may_last`: its line graphs may be optimal.
     """
 
     formula: Candidate
     fewest_steps: int
     exact: bool = False
+    may_last: bool = False
 
     @property
     def least_time(self) -> Fraction:
@@ -33,18 +34,18 @@ class Growth:
 def grown_line(base: Candidate) -> Growth:
     """T_L + 1, T_B + 1/N; exact where every arc has its reverse."""
     steps, time = base.steps + 1, base.bandwidth_time + Fraction(1, base.nodes)
-    exact = base.returns == 1 and base.method == "breadth_first"
+    exact = base.method == "breadth_first" and base.returns == 1
     candidate = _grown(base, line(base.wiring), base.nodes * base.degree, base.degree, steps, time, exact)
-    return Growth(candidate, steps, exact)
+    return Growth(candidate, steps, exact, may_last=base.lines > 0)
 
 
 def grown_copies(base: Candidate, copies: int) -> Growth:
     """T_L + 1, T_B + (n − 1)/(n·N); breadth-first broadcast may do without the additional step."""
     nodes = base.nodes * copies
     time = base.bandwidth_time + Fraction(copies - 1, nodes)
-    wiring = Copies(base.wiring, copies)
+    wiring = _copies(base.wiring, copies)
     candidate = _grown(base, wiring, nodes, base.degree * copies, base.steps + 1, time, False, base.returns)
-    return Growth(candidate, base.steps)
+    return Growth(candidate, base.steps, may_last=base.is_factor and base.returns != 1)
 
 
 def grown_power(base: Candidate, exponent: int) -> Growth:
@@ -76,7 +77,12 @@ def _grown(
     returns: int | None = None,
 ) -> Candidate:
     method = "published" if base.method == "published" else "breadth_first" if exact else "expansion"
-    return Candidate(wiring, nodes, degree, steps, time, method, returns, base.has_loops)
+    return Candidate(wiring, nodes, degree, steps, time, method, returns, has_loops=base.has_loops)
+
+
+def _copies(wiring: Wiring, count: int) -> Wiring:
+    """Copies of copies counted up."""
+    return Copies(wiring.of, wiring.count * count) if isinstance(wiring, Copies) else Copies(wiring, count)
 
 
 def _product(one: Wiring, other: Wiring) -> Wiring:
