@@ -4,6 +4,7 @@ Symmetries are looked for as moves of equal blocks of ranks. Ranks that belong t
 together when weak links are cut, then by the switches they hang on, so that the i-th ranks of two boxes correspond.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -31,7 +32,7 @@ def translations_of(bandwidths: Mapping[Arc, Fraction], ranks: int, nodes: int) 
 
 def box_by_box(bandwidths: Mapping[Arc, Fraction], ranks: int, nodes: int) -> list[int]:
     """All nodes, ranks first: neighbours over strong links side by side, in the order of the switches they hang on."""
-    levels = [_parts(bandwidths, least, nodes) for least in sorted(set(bandwidths.values()))]
+    levels = [_parts(bandwidths, least, ranks, nodes) for least in sorted(set(bandwidths.values()))]
     switches: dict[int, list[int]] = {rank: [] for rank in range(ranks)}
     for u, v in bandwidths:
         if u < ranks <= v:
@@ -40,8 +41,8 @@ def box_by_box(bandwidths: Mapping[Arc, Fraction], ranks: int, nodes: int) -> li
     return [*order, *range(ranks, nodes)]
 
 
-def _parts(bandwidths: Mapping[Arc, Fraction], least: Fraction, nodes: int) -> list[int]:
-    """For each node the first node of what hangs together by links of at least this bandwidth."""
+def _parts(bandwidths: Mapping[Arc, Fraction], least: Fraction, ranks: int, nodes: int) -> list[int]:
+    """For each rank the first node of what hangs together by links of at least this bandwidth; −1 for a rank alone."""
     part = list(range(nodes))
 
     def first(node: int) -> int:
@@ -54,4 +55,6 @@ def _parts(bandwidths: Mapping[Arc, Fraction], least: Fraction, nodes: int) -> l
         if bandwidth >= least:
             low, high = sorted((first(u), first(v)))
             part[high] = low
-    return [first(node) for node in range(nodes)]
+    parts = [first(rank) for rank in range(ranks)]
+    together = Counter(parts)
+    return [part if together[part] > 1 else -1 for part in parts]
