@@ -31,6 +31,8 @@ FEW, HOPEFUL = 10, 0.002
 """Crossings, and part of all crossings, that may overflow before growing again is pointless."""
 LATER = 1e-9
 """Added to the cost of a kind of way for each node that joined before it was on offer: early ways stay shallow."""
+MOST_EXACT = 2**50
+"""Crossings that float arrays still count exactly, with room for those beyond the limit."""
 SINGLES = 16
 """Numbers of trees up to which each is grown on its own."""
 
@@ -72,13 +74,16 @@ class ShallowTrees:
 
     def grow(self, capacities: Mapping[Arc, int], trees: int) -> list[PathBatch] | None:
         """`trees` trees for every rank that cross no link more often than its capacity; None if none were found."""
+        limits = self._limits(capacities)
+        if max(limits) >= MOST_EXACT:
+            return None
         sizes = _batch_sizes(trees)
         once = len(sizes) * len(self._roots) * (self._ranks - 1) * (1 + len(self._kinds) // MANY_KINDS)
         passes = MOST_STEPS // once
         for slack in self._slacks():
             if passes <= 0:
                 break
-            crossings = Crossings(self._limits(capacities), self._kinds)
+            crossings = Crossings(limits, self._kinds)
             grown, taken = self._grow_all(crossings, sizes, slack, passes)
             if grown:
                 return [batch for tree in grown for batch in self._images(tree)]
