@@ -1,4 +1,4 @@
-"""all_gather and reduce_scatter: from a network to the trees that reach its optimum (ForestColl, §4)."""
+"""all_gather and reduce_scatter: from a network to the trees that reach its optimum (ForestColl)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
@@ -58,7 +58,7 @@ def reduce_scatter(
     tolerance: Fraction = Fraction(0),
     symmetric: bool = True,
 ) -> Outcome:
-    """The all_gather of the reversed network, played backwards (ForestColl, §5.6)."""
+    """The all_gather of the reversed network, played backwards (ForestColl)."""
     reversed_links = {(v, u): bandwidth for (u, v), bandwidth in bandwidths.items()}
     mirror = all_gather(reversed_links, ranks, nodes, trees_per_rank, tolerance, symmetric)
     outside = tuple(node for node in range(nodes) if node not in mirror.cut)

@@ -1,4 +1,4 @@
-"""The best forest of exactly k trees per rank (ForestColl, §4.5: fixed k).
+"""The best forest of exactly k trees per rank (ForestColl, fixed k).
 
 A tree crosses a link a whole number of times, so with k trees per unit of weight and inverse rate U / k a link of
 bandwidth b carries floor(U·b) trees. The least U that works is of the form j / b: the candidates are searched exactly.

@@ -1,6 +1,6 @@
 """The exact optimum of a network: the worst ratio of shards inside a cut to the bandwidth that leaves it.
 
-inverse rate = max over cuts S that leave out a terminal of  weight(S) / B+(S)     (ForestColl, §3: optimality)
+inverse rate = max over cuts S that leave out a terminal of  weight(S) / B+(S)     (ForestColl: throughput optimality)
 
 found by discrete Newton steps on integer max-flows: each violated min cut is a strictly worse real cut, so the
 search ends after a few steps, exact, with the cut in hand that limits the network.

@@ -1,7 +1,7 @@
 """Logical trees led back to physical links: every logical arc becomes paths through the switches it replaced.
 
 One logical arc may need several physical paths; a batch of trees is then split so that each part has one path per
-edge. Recorded amounts are consumed, so no physical link is used beyond its capacity (ForestColl, §4.4).
+edge. Recorded amounts are consumed, so no physical link is used beyond its capacity (ForestColl).
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Switches removed from a network by edge splitting, without lowering any cut that matters (ForestColl, §4.2).
+"""Switches removed from a network by edge splitting, without lowering any cut that matters (ForestColl).
 
 Replacing γ units of u→w→t by γ units of u→t keeps "every terminal can receive all data"; the largest such γ has a
 closed form over two families of max-flows. Even splits are tried first: of all switches at once, then of one switch

@@ -2,7 +2,7 @@
 
 Ranks of built clusters are numbered box by box, row by row. Such a network looks the same after each block of d ranks
 is rotated by e places, or mirrored; moves of nested blocks commute, and no product of them keeps a rank in place, so
-that everything found for one rank holds, translated, for all ranks it is taken to (ForestColl, §5.4: symmetry).
+that everything found for one rank holds, translated, for all ranks it is taken to (ForestColl).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Spanning out-trees packed into integer capacities, many equal trees at a time (Edmonds; ForestColl, §4.3).
 
 A batch is a set of equal partial trees. Batches can be completed as long as every set of nodes can still be left often
-enough by the batches inside it, which one sweep of max-flows tells (Schrijver, Combinatorial Optimization, 53.3). A
+enough by the batches inside it, which one sweep of max-flows tells (Schrijver, Combinatorial Optimization, ch. 53). A
 whole shallow tree is tried at once; only where it does not fit is the longest part of it taken that does, and a
 single arc judged: x→y may join µ trees of a batch, µ being one max-flow (Tarjan; Bérczi & Frank). In networks with
 room to spare no tree is in another's way, so that is tried before anything else.
