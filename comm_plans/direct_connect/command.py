@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ALPHA, DEFAULT_PORT = 10e-6, 1.0
 NODES_A_REPORT = 64
+MOST_DRAWN = 64  # nodes
 
 
 def wire(options: argparse.Namespace) -> None:
@@ -59,8 +60,10 @@ def _sizes(options: argparse.Namespace) -> range:
     last = int(matched[2] or first)
     if last < first or (last > first and options.wiring):
         raise PlansError(
-            f"--nodes {options.nodes} is no range from few to many, of which --wiring takes one number only"
+            f"--nodes {options.nodes} is no range from few to many, or --wiring is given, which takes one number"
         )
+    if options.show and last > MOST_DRAWN:
+        raise PlansError(f"{last} nodes are too many to draw; --show draws up to {MOST_DRAWN}")
     check_size(first, options.degree)
     check_size(last, options.degree)
     return range(first, last + 1)

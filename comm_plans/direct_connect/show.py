@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from comm_plans.direct_connect.expression import build
 from comm_plans.direct_connect.frontier import Choice, envelope
-from comm_plans.errors import PlansError
 from comm_plans.sizes import shown_bytes, shown_seconds
 
-MOST_SHOWN = 64  # nodes
 GIGA = 1e9
 
 
@@ -50,8 +48,6 @@ def fastest(choices: Sequence[Choice], size_bytes: int, alpha: float, port: floa
 
 def show_pictures(choices: Sequence[Choice]) -> None:
     """Each wiring as a matrix: a dot in row u and column w where an arc leads from u to w."""
-    if choices[0].nodes > MOST_SHOWN:
-        raise PlansError(f"{choices[0].nodes} nodes are too many to draw; --show draws up to {MOST_SHOWN}")
     for choice in choices:
         if choice.method == "published":
             continue
