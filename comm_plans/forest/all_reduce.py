@@ -1,6 +1,6 @@
 """all_reduce: reduce_scatter then all_gather where that is optimal, else roots and links divided by a linear program.
 
-Unequal ranks gain from unequal roots (ForestColl §5.7; specification of the program in `division`), switches that add
+Unequal ranks gain from unequal roots (ForestColl, arXiv 2402.06787; the program is in `division`), switches that add
 and copy gain from trees that meet in them. At every point of the buffer one reduce tree and one broadcast tree share
 their root.
 """

@@ -1,6 +1,6 @@
 """The largest rate at which families of trees fit a network together, and each family's part of every link.
 
-A linear program over cuts (the all_reduce program of the ForestColl specification §1.4, with the flows replaced by the
+A linear program over cuts (the all_reduce program of ForestColl, arXiv 2402.06787, with the flows replaced by the
 cuts that they are dual to):
 
     maximise Σ roots

@@ -1,4 +1,4 @@
-"""Trees that let switches copy or add where they can (ForestColl §5; NVLS, SHARP): a datum enters such a switch once.
+"""Trees that let switches copy or add where they can (NVLS, SHARP): a datum enters such a switch once.
 
 A switch on the way of several edges of a tree becomes a vertex of it: the first copy feeds all later ones, and what
 led to the later ones is dropped. No link carries more than before. Reduce trees are the mirror image: the switch adds

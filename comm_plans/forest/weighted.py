@@ -1,4 +1,4 @@
-"""Forests whose roots hold unequal parts of the buffer, and forests of one root (ForestColl §5.6, §5.7).
+"""Forests whose roots hold unequal parts of the buffer, and forests of one root.
 
 A rank of weight ω roots ω times as many trees as one of weight 1; weight 0 only receives. broadcast and reduce are the
 case of one weight: the whole buffer from or to one rank, at the smallest max-flow from the root to any rank (Edmonds).

@@ -31,7 +31,7 @@ GAINS = {
 
 
 def flow_program(topology: Topology) -> float:
-    """The all_reduce program with a flow to every rank (specification §1.4), in floats: roots, broadcast and reduce
+    """The all_reduce program with a flow to every rank , in floats: roots, broadcast and reduce
     parts of each link, then one flow per rank and direction."""
     ranks, nodes, links = len(topology.ranks), len(topology.nodes), list(topology.capacities)
     size = len(links)

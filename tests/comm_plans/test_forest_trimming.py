@@ -13,7 +13,7 @@ from comm_plans.solve import solve
 from comm_plans.topology import Topology
 from comm_plans.verifier import verify
 
-SURPLUS = star([2, 5, 5, 5], [5, 5, 5, 5])  # the specification's non_eulerian_star4
+SURPLUS = star([2, 5, 5, 5], [5, 5, 5, 5])  # non_eulerian_star4
 
 
 @st.composite
