@@ -1,4 +1,4 @@
-"""Spanning out-trees packed into integer capacities, many equal trees at a time (Edmonds; ForestColl, arXiv 2402.06787).
+"""Spanning out-trees packed into integer capacities, many equal trees at a time (Edmonds; arXiv 2402.06787).
 
 A batch is a set of equal partial trees. Batches can be completed as long as every set of nodes can still be left often
 enough by the batches inside it, which one sweep of max-flows tells (Schrijver, Combinatorial Optimization, ch. 53). A
