@@ -43,4 +43,4 @@ test-slow: $(READY)
 	$(BIN)/pytest -m slow
 
 bench: $(READY)
-	@for name in orchestration forest; do $(BIN)/python scripts/bench.py $$name --quick --json bench-$$name.json || exit 1; done
+	@for name in orchestration forest wiring; do $(BIN)/python scripts/bench.py $$name --quick --json bench-$$name.json || exit 1; done
