@@ -14,10 +14,12 @@ from fractions import Fraction
 from math import gcd, lcm
 
 import numpy as np
+from numpy.typing import NDArray
 
 from comm_plans.direct_connect.graphs import Graph, Indices
 from comm_plans.errors import Disconnected
 
+Hops = NDArray[np.int16]
 MOST_LINKS = 10  # into one node, up to which all sets are weighed; above it flows decide
 
 
@@ -91,14 +93,17 @@ def _links(codes: Indices, weights: Indices, nodes: int, receivers: Indices, uni
 
 def breadth_first_cost(links: Links) -> Cost:
     """The exact cost of breadth-first all_gather. Raises Disconnected where some node cannot be reached."""
-    from comm_plans.direct_connect.kernels import distances_to, tightest_sets
+    from comm_plans.direct_connect.kernels import all_distances, distances_to, tightest_sets
     from comm_plans.direct_connect.splits import least_loads
 
     senders = np.concatenate([links.sources[links.starts[u] : links.starts[u + 1]] for u in links.receivers])
     needed = np.unique(np.concatenate([links.receivers, senders]))
     rows = np.full(links.nodes, -1, dtype=np.int64)
     rows[needed] = np.arange(len(needed))
-    distances = distances_to(links.starts, links.sources, needed)
+    alike = len(needed) < links.nodes
+    distances = (
+        distances_to(links.starts, links.sources, needed) if alike else all_distances(links.starts, links.sources)
+    )
     check_reach(distances)
     steps = int(distances[rows[links.receivers]].max())
     if links.most_into_one <= MOST_LINKS:
@@ -109,14 +114,14 @@ def breadth_first_cost(links: Links) -> Cost:
     return Cost(tuple(loads), _uniform_return(links, rows, distances))
 
 
-def check_reach(distances: Indices) -> None:
+def check_reach(distances: Hops) -> None:
     """Raise Disconnected unless every node reaches every target."""
     if (distances < 0).any():
         lost = int(np.argwhere(distances < 0)[0][1])
         raise Disconnected(f"the wiring falls apart: g{lost} does not reach all other nodes; add links out of it")
 
 
-def _uniform_return(links: Links, rows: Indices, distances: Indices) -> int | None:
+def _uniform_return(links: Links, rows: Indices, distances: Hops) -> int | None:
     """Hops back along every link, if they are equally many: what the line graph's cost can gain from."""
     receiving = np.flatnonzero(np.isin(links.sources, links.receivers))
     sources, targets = links.sources[receiving], links.targets[receiving]

@@ -96,10 +96,10 @@ def check_size(nodes: int, degree: int) -> None:
 def all_to_all_bound(graph: Graph) -> Fraction:
     """In M/B, M the bytes a node sends to all, its own share included: each byte takes up as many links as it has hops
     to go, so that no less than the mean distance, summed over receivers, is needed."""
-    from comm_plans.direct_connect.kernels import distances_to
+    from comm_plans.direct_connect.kernels import all_distances
 
     links = links_of(graph)
-    hops = int(distances_to(links.starts, links.sources, np.arange(graph.nodes)).sum())
+    hops = int(all_distances(links.starts, links.sources).sum(dtype=np.int64))
     return Fraction(hops, graph.nodes**2)
 
 

@@ -9,11 +9,12 @@ from comm_plans.compiled import compiled
 
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Hops = NDArray[np.int16]
 
 
 @compiled
 def arrivals(
-    starts: Whole, sources: Whole, receiver: Any, rows: Whole, distances: Whole, step: Any
+    starts: Whole, sources: Whole, receiver: Any, rows: Whole, distances: Hops, step: Any
 ) -> tuple[Whole, Whole, Flags, Whole]:
     """What reaches `receiver` in `step`: the shards, the group of each, and for each group the links into the receiver
     that may bring it and the number of its shards. Shards that the same links may bring are alike."""
@@ -129,7 +130,7 @@ def least_load(demands: Whole, able: Flags, weights: Whole) -> tuple[int, int]:
 
 @compiled
 def least_load_of_step(
-    starts: Whole, sources: Whole, weights: Whole, receivers: Whole, rows: Whole, distances: Whole, step: Any
+    starts: Whole, sources: Whole, weights: Whole, receivers: Whole, rows: Whole, distances: Hops, step: Any
 ) -> tuple[int, int]:
     """The largest least load of all receivers in one step, as (shards, weight)."""
     worst, under = 0, 1
@@ -143,7 +144,7 @@ def least_load_of_step(
 
 
 @compiled
-def shares_by_link(starts: Whole, sources: Whole, weights: Whole, distances: Whole, loads: Whole, most: Any) -> Whole:
+def shares_by_link(starts: Whole, sources: Whole, weights: Whole, distances: Hops, loads: Whole, most: Any) -> Whole:
     """shares[u, v, k]: the part of shard v that comes to u over its k-th link, in units of one over the weight of the
     load (shards, weight) allowed in that step. All nodes must be targets of `distances`, in order."""
     nodes = len(starts) - 1

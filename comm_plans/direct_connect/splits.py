@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from comm_plans.direct_connect.breadth_first import Links, check_reach
+from comm_plans.direct_connect.breadth_first import Hops, Links, check_reach
 from comm_plans.direct_connect.graphs import Indices
-from comm_plans.direct_connect.kernels import distances_to
+from comm_plans.direct_connect.kernels import all_distances
 from comm_plans.direct_connect.split_kernels import least_load_of_step, shares_by_link
 from comm_plans.direct_connect.spreads import Spread
 
 
-def least_loads(links: Links, rows: Indices, distances: Indices, steps: int) -> list[Fraction]:
+def least_loads(links: Links, rows: Indices, distances: Hops, steps: int) -> list[Fraction]:
     """Load of the busiest link in each step by flows; works for any number of links into a node."""
     arguments = links.starts, links.sources, links.weights, links.receivers, rows, distances
     return [Fraction(*map(int, least_load_of_step(*arguments, step))) for step in range(1, steps + 1)]
@@ -27,7 +27,7 @@ def least_loads(links: Links, rows: Indices, distances: Indices, steps: int) -> 
 
 def breadth_first_spreads(links: Links, loads: Sequence[Fraction]) -> Iterator[Spread]:
     """A breadth-first schedule of all_gather with these loads of the busiest link in each step (least ones or more)."""
-    distances = distances_to(links.starts, links.sources, np.arange(links.nodes))
+    distances = all_distances(links.starts, links.sources)
     check_reach(distances)
     ratios = np.array([(load.numerator, load.denominator) for load in loads], dtype=np.int64)
     shares = shares_by_link(links.starts, links.sources, links.weights, distances, ratios, links.most_into_one)
@@ -59,7 +59,7 @@ def _senders(links: Links) -> Indices:
 
 
 def _spreads_from(
-    root: int, distances: Indices, places: Indices, points: list[Fraction], senders: Indices
+    root: int, distances: Hops, places: Indices, points: list[Fraction], senders: Indices
 ) -> Iterator[Spread]:
     order = np.argsort(distances, kind="stable")[1:]
     ends, steps = places[order], distances[order].astype(np.int64)
