@@ -93,17 +93,10 @@ def _links(codes: Indices, weights: Indices, nodes: int, receivers: Indices, uni
 
 def breadth_first_cost(links: Links) -> Cost:
     """The exact cost of breadth-first all_gather. Raises Disconnected where some node cannot be reached."""
-    from comm_plans.direct_connect.kernels import all_distances, distances_to, tightest_sets
+    from comm_plans.direct_connect.kernels import tightest_sets
     from comm_plans.direct_connect.splits import least_loads
 
-    senders = np.concatenate([links.sources[links.starts[u] : links.starts[u + 1]] for u in links.receivers])
-    needed = np.unique(np.concatenate([links.receivers, senders]))
-    rows = np.full(links.nodes, -1, dtype=np.int64)
-    rows[needed] = np.arange(len(needed))
-    alike = len(needed) < links.nodes
-    distances = (
-        distances_to(links.starts, links.sources, needed) if alike else all_distances(links.starts, links.sources)
-    )
+    rows, distances = _distances(links)
     check_reach(distances)
     steps = int(distances[rows[links.receivers]].max())
     if links.most_into_one <= MOST_LINKS:
@@ -112,6 +105,19 @@ def breadth_first_cost(links: Links) -> Cost:
     else:
         loads = least_loads(links, rows, distances, steps)
     return Cost(tuple(loads), _uniform_return(links, rows, distances))
+
+
+def _distances(links: Links) -> tuple[Indices, Hops]:
+    """Hops to the receivers and the senders of their links, a row each, and the row of every node that has one."""
+    from comm_plans.direct_connect.kernels import all_distances, distances_to
+
+    receiving = np.isin(links.targets, links.receivers)
+    needed = np.unique(np.concatenate([links.receivers, links.sources[receiving]]))
+    if 2 * len(needed) > links.nodes:
+        return np.arange(links.nodes), all_distances(links.starts, links.sources)
+    rows = np.full(links.nodes, -1, dtype=np.int64)
+    rows[needed] = np.arange(len(needed))
+    return rows, distances_to(links.starts, links.sources, needed)
 
 
 def check_reach(distances: Hops) -> None:

@@ -101,11 +101,13 @@ def _counts_by_set(starts: Whole, sources: Whole, receiver: Any, rows: Whole, di
     first, degree = starts[receiver], starts[receiver + 1] - starts[receiver]
     counts = np.zeros((steps, 1 << degree), np.int64)
     own = distances[rows[receiver]]
-    able = np.zeros(len(own), np.int16)
+    able, before = np.zeros(len(own), np.int16), np.empty(len(own), np.int16)
+    for shard in range(len(own)):
+        before[shard] = own[shard] - 1
     for bit in range(degree):
         via, flag = distances[rows[sources[first + bit]]], np.int16(1 << bit)
         for shard in range(len(own)):
-            able[shard] |= flag if via[shard] == own[shard] - 1 else np.int16(0)
+            able[shard] |= np.int16(via[shard] == before[shard]) * flag
     for shard in range(len(own)):
         if own[shard] > 0:
             counts[own[shard] - 1, able[shard]] += 1
