@@ -1,6 +1,5 @@
 """The one place that says how a run ended: its state, the reason, result.json, and the command's exit status."""
 
-import signal
 from pathlib import Path
 
 from orchestrator.cluster.job import JobFailed
@@ -11,7 +10,7 @@ from orchestrator.execution import TrainingDiverged
 from orchestrator.history import history
 from orchestrator.recording import Recording
 from orchestrator.run_folder import write_result
-from orchestrator.stopping import Stopped, stopping_on_signals
+from orchestrator.stopping import Stopped, ignoring_signals, stopping_on_signals
 from orchestrator.summary import summarise
 from orchestrator.training import train
 from orchestrator.words import policy_name, task_name
@@ -40,15 +39,10 @@ def carried_through(config: Config, folder: Path, recording: Recording, run_id: 
 def _end(
     config: Config, folder: Path, recording: Recording, state: str, reason: str | None, weights: str | None
 ) -> None:
-    """Nothing of the end may be lost to a second Ctrl-C, so signals are not listened to here."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with ignoring_signals():
         result = _result(config, recording, state, reason, weights)
         write_result(folder, result)
         recording.emit(RunEnded(state, reason, result))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _result(config: Config, recording: Recording, state: str, reason: str | None, weights: str | None) -> Json:

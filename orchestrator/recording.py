@@ -13,6 +13,7 @@ from orchestrator.recorders.journal import Journal, read_journal
 from orchestrator.recorders.mlflow import MlflowRecorder
 from orchestrator.recorders.report import ReportRecorder
 from orchestrator.recorders.terminal import TerminalRecorder
+from orchestrator.stopping import ignoring_signals
 
 
 class Recording:
@@ -50,8 +51,9 @@ class Recording:
 
     def close(self) -> None:
         """Let every recorder write out what is left."""
-        for listener in list(self._listeners):
-            self._guarded(listener, listener.close)
+        with ignoring_signals():
+            for listener in list(self._listeners):
+                self._guarded(listener, listener.close)
         if self._mlflow is not None and self._mlflow.notice:
             print(self._mlflow.notice)
         self._journal.close()

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM as one exception, so that a run that is told to end says so everywhere before it does."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -16,21 +16,33 @@ class Stopped(BaseException):
 
 @contextmanager
 def stopping_on_signals() -> Iterator[None]:
-    """Raise Stopped in the main thread at the first SIGINT or SIGTERM; a second one ends the process at once."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    """End the block with Stopped at SIGINT or SIGTERM; a further signal cuts short whatever cleans up inside it."""
+    first: int | None = None
 
     def stop(number: int, frame: FrameType | None) -> None:
-        restore()
-        raise Stopped(number)
+        nonlocal first
+        first = first or number
+        raise KeyboardInterrupt  # the one exception that Ray lets out of its waits
 
-    for number in numbers:
-        signal.signal(number, stop)
+    with _handling(stop):
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise Stopped(first or signal.SIGINT) from None
+
+
+@contextmanager
+def ignoring_signals() -> Iterator[None]:
+    """Let nothing of the block be lost to a second Ctrl-C."""
+    with _handling(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        restore()
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

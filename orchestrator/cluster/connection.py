@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import socket
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 from orchestrator.cluster.guard import guarded
 from orchestrator.errors import UserError
+from orchestrator.stopping import Stopped
 
 LOCAL_CPUS = 8  # small workers that fit on any machine, however few its cores
 OBJECT_STORE_BYTES = 150 * 1024**2  # what travels through Ray here is small
@@ -95,9 +97,15 @@ def check_beforehand(options: ClusterOptions) -> None:
 
 
 def _initialise(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
-    """Start or join; returns the dashboard's address and warnings."""
+    """Start or join; returns the dashboard's address and warnings. SIGTERM means afterwards what it meant before."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    return _start(options) if options.address == "local" else (_join(options), ())
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        return _start(options) if options.address == "local" else (_join(options), ())
+    except SystemExit:
+        raise Stopped(signal.SIGTERM) from None  # Ray's answer to SIGTERM while it starts
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _start(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -14,6 +15,7 @@ from orchestrator.errors import UserError
 
 LOG_LINES = 20
 _BLAME_SECONDS = 1.0  # how long to look for the cause behind a first error that may be only its echo
+_FAREWELL_SECONDS = 2.0  # a head that lives answers in milliseconds, one that is gone would be waited for a minute
 
 
 class JobFailed(Exception):  # noqa: N818
@@ -57,14 +59,16 @@ class Gang:
         return self._gather([getattr(self._actors[rank], method).remote(*arguments)], first_rank=rank)[0]
 
     def end(self) -> None:
-        """End every actor at once and give its place back."""
+        """End every actor at once and give its place back, if there is still a Ray to take it."""
         import ray
 
         if not ray.is_initialized():
             return
         for actor in self._actors:
             ray.kill(actor)
-        ray.util.remove_placement_group(self._group)
+        farewell = Thread(target=ray.util.remove_placement_group, args=(self._group,), daemon=True)
+        farewell.start()
+        farewell.join(_FAREWELL_SECONDS)
 
     def _create(self, rank: int) -> Any:
         import ray

@@ -30,15 +30,20 @@ def killed_when(
     ready: Callable[[], bool],
     number: int = signal.SIGKILL,
     timeout: float = 300,
+    whole_group: bool = False,
 ) -> int:
-    """Start `orchestrate`, send it a signal as soon as `ready`, and return its exit code."""
+    """Start `orchestrate`, send it (or all it started, too) a signal as soon as `ready`, and return its exit code."""
     process = subprocess.Popen(
-        [ORCHESTRATE, *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [ORCHESTRATE, *arguments],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     deadline = time.monotonic() + timeout
     while not ready():
         assert process.poll() is None, "the run ended before it could be disturbed"
         assert time.monotonic() < deadline, "the run never came to the point where it was to be disturbed"
         time.sleep(0.02)
-    os.kill(process.pid, number)
+    (os.killpg if whole_group else os.kill)(process.pid, number)
     return process.wait(timeout=120)

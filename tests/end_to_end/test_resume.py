@@ -47,10 +47,15 @@ def test_killed_and_resumed(event: str, times: int, undisturbed: dict[str, Any],
     assert probes_before <= told(folder, "ProbeRan") == 10  # the range test and three stages of three: none repeated
 
 
-def test_a_run_that_is_told_to_stop_says_so_and_goes_on_later(undisturbed: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole_group", [False, True], ids=["alone", "with its Ray"])
+def test_a_run_that_is_told_to_stop_says_so_and_goes_on_later(
+    whole_group: bool, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     arguments = ["run", *SMALL, run_folder(tmp_path, "run")]
-    status = killed_when(tmp_path, arguments, lambda: told(folder, "SnapshotSaved") >= 1, signal.SIGTERM)
+    status = killed_when(
+        tmp_path, arguments, lambda: told(folder, "SnapshotSaved") >= 1, signal.SIGTERM, whole_group=whole_group
+    )
     assert status == 128 + signal.SIGTERM
     assert result_of(folder)["state"] == "KILLED"
     assert orchestrate(tmp_path, "resume", str(folder)).returncode == 0

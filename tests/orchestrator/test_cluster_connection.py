@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 
 from orchestrator.cluster.connection import Cluster, ClusterOptions, check_capacity, connect, require_answer
 from orchestrator.errors import UserError
+from orchestrator.stopping import Stopped, stopping_on_signals
 
 JOIN = """
 import json, sys
@@ -46,6 +48,22 @@ def test_a_connection_that_is_there_is_used_and_left(cluster: Cluster) -> None:
     with connect(ClusterOptions(workers=1)) as again:
         assert again.resources["CPU"] == cluster.resources["CPU"]
     assert ray.is_initialized()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_wait_for_ray_at_once(number: signal.Signals, cluster: Cluster) -> None:
+    import ray
+
+    @ray.remote(num_cpus=1000)
+    def never() -> None: ...
+
+    pending = [never.remote()]
+    begin = time.monotonic()
+    threading.Timer(0.5, os.kill, (os.getpid(), number)).start()
+    with pytest.raises(Stopped) as stopped, stopping_on_signals():
+        ray.wait(pending, timeout=10)
+    assert stopped.value.number == number
+    assert time.monotonic() - begin < 5
 
 
 def test_only_the_owner_reads_the_token_of_ray(cluster: Cluster) -> None:
