@@ -126,7 +126,6 @@ class SnapshotSaved:
 
     step: int
     path: str  # relative to the run folder
-    policy_state: Json
     seconds: float
 
 

@@ -7,7 +7,7 @@ from time import monotonic
 
 from orchestrator.cluster.connection import ClusterOptions, connect
 from orchestrator.cluster.job import Job, JobSpec
-from orchestrator.cluster.snapshots import SnapshotStore, StoredSnapshot
+from orchestrator.cluster.snapshots import SnapshotStore
 from orchestrator.config import Config
 from orchestrator.events import (
     Event,
@@ -26,7 +26,6 @@ from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Choice, Finding, Forecast, Policy, Train
 from orchestrator.recording import Recording
 from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
-from orchestrator.stopping import stopping_on_signals
 
 
 def train(config: Config, folder: Path, recording: Recording, run_id: str) -> str:
@@ -34,11 +33,7 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
     policy = make_policy(config.lr, config.steps, config.seed)
     resuming = len(recording.events) > 1  # a new run has only begun
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
-    with (
-        connect(cluster_options(config)) as cluster,
-        stopping_on_signals(),  # again: Ray takes SIGTERM for itself when it starts
-        Job(job_spec(config, run_id)) as job,
-    ):
+    with connect(cluster_options(config)) as cluster, Job(job_spec(config, run_id)) as job:
         for warning in cluster.warnings:
             recording.emit(Warned(warning))
         recording.emit(JobReady(**asdict(job.start())))
@@ -73,6 +68,7 @@ def job_spec(config: Config, run_id: str) -> JobSpec:
         "seed": config.seed,
         "validation_samples": config.evaluation.validation_samples,
         "threads": config.cluster.cpus_per_worker,
+        "deterministic": config.debug.deterministic,
     }
     return JobSpec(
         name=run_id,
@@ -101,12 +97,11 @@ def _take_up(execution: Execution, policy: Policy, job: Job, store: SnapshotStor
     recording.emit(RunResumed(execution.step, snapshot.path.name if snapshot else None))
 
 
-def _save(execution: Execution, policy: Policy, job: Job, store: SnapshotStore, recording: Recording) -> StoredSnapshot:
+def _save(execution: Execution, policy: Policy, job: Job, store: SnapshotStore, recording: Recording) -> None:
     begin = monotonic()
     saved = store.save(execution.step, lambda folder: {**job.save(folder), "policy": policy.state()})
     path = f"{SNAPSHOTS}/{saved.path.name}"
-    recording.emit(SnapshotSaved(saved.step, path, saved.content["policy"], monotonic() - begin))
-    return saved
+    recording.emit(SnapshotSaved(saved.step, path, monotonic() - begin))
 
 
 def _event(finding: Finding) -> Event:

@@ -18,6 +18,7 @@ class TrainerOptions:
     seed: of the initial weights, the data order and dropout.
     validation_samples: samples of the validation split to score, evenly spaced, or None for all of them.
     threads: CPU threads of one rank.
+    deterministic: only kernels that give the same bits each time; an operation that has none is an error.
     Raises ValueError with a sentence for values that cannot work.
     """
 
@@ -29,6 +30,7 @@ class TrainerOptions:
     validation_samples: int | None = None
     threads: int = 1
     device: Device = "cpu"
+    deterministic: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulate", "threads", "validation_samples"):

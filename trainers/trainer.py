@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -45,6 +46,7 @@ class Trainer:
         world_size: int = 1,
     ) -> None:
         torch.set_num_threads(options.threads)
+        _choose_kernels(options.deterministic)
         self._task, self._options, self._rank, self._world_size = task, options, rank, world_size
         self._device = torch.device(options.device)
         self._splits = task.build_data()
@@ -185,3 +187,9 @@ class Trainer:
         if isinstance(batch, Tensor):
             return batch.to(self._device, non_blocking=True)
         return tuple(tensor.to(self._device, non_blocking=True) for tensor in batch)
+
+
+def _choose_kernels(deterministic: bool) -> None:
+    torch.use_deterministic_algorithms(deterministic)
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS, which else refuses

@@ -52,7 +52,7 @@ some_events: st.SearchStrategy[Event] = st.one_of(
     st.builds(events.StepsTrained, naturals, naturals, series, series, floats),
     st.builds(events.Validated, naturals, texts, st.dictionaries(texts, floats), floats),
     st.builds(events.Scored, naturals, st.dictionaries(texts, floats), st.lists(texts), floats),
-    st.builds(events.SnapshotSaved, naturals, texts, json_values, floats),
+    st.builds(events.SnapshotSaved, naturals, texts, floats),
     st.builds(events.Warned, texts),
     st.builds(events.RunEnded, texts, st.none() | texts, json_values),
 )

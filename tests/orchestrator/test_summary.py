@@ -25,7 +25,7 @@ EVENTS = [
     StepsTrained(1, 0, [0.1, 0.1], [3.0, 2.0], 2.0),
     StepsTrained(1, 2, [0.1, 0.2], [2.0, 1.0], 2.0),
     Validated(4, "validation", {"loss": 1.5, "accuracy": 0.7}, 0.5),
-    SnapshotSaved(4, "snapshots/step-000004", {}, 0.125),
+    SnapshotSaved(4, "snapshots/step-000004", 0.125),
     Validated(4, "test", {"loss": 1.6}, 0.5),
     Scored(4, {"bits": 2.0}, [], 1.0),
 ]

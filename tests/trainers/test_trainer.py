@@ -139,6 +139,14 @@ def test_seeds_give_other_weights_and_equal_seeds_equal_ones():
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+def test_deterministic_refuses_what_has_no_deterministic_kernel():
+    try:
+        Trainer(Plain(), sgd, TrainerOptions(4, deterministic=True)).train([0.1])
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def test_the_hash_covers_parameters_and_buffers_in_name_order():
     trainer = Trainer(Plain(), sgd, TrainerOptions(4))
     digest = hashlib.sha256()
