@@ -23,7 +23,7 @@ _HYDRAS_DETAILS = ("Config search path", "provider=", "full_key", "object_type")
 
 _EPILOG = """examples:
   orchestrate run                                  two workers, a small language model, its rate found on the way
-  orchestrate run task=image_classification lr=cosine lr.peak=0.01
+  orchestrate run task=image_classification lr=cosine lr.rate=0.01
   orchestrate run dry_run=true                     what would run, and at what cost
   orchestrate run -m lr=autolrs,cosine seed=1,2    several runs, one after another, and a table
   orchestrate run evaluate=outputs/…/…             score a finished run
