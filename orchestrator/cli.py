@@ -101,7 +101,7 @@ def _run(overrides: Sequence[str]) -> int:
     except Exception as error:
         if len(statuses) < len(folders):  # not while composing, but in a run: a fault of ours, to be seen whole
             raise
-        raise UserError(_flat(error)) from error
+        raise UserError(_sentence(error)) from error
     if len(folders) > 1:
         _show_comparison([folder for folder in folders if folder.exists()])
     return max(statuses, default=0)
@@ -187,7 +187,9 @@ def _remove_if_empty(folder: Path, outputs: Path) -> None:
             return
 
 
-def _flat(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     """Hydra's several lines as one, without what only Hydra's own people need."""
+    if isinstance(error, OSError) and error.filename:  # the run folder is all that Hydra makes
+        return f"{error.filename} cannot be made ({error.strerror}); choose another place by hydra.run.dir= or outputs="
     lines = [line.strip() for line in str(error).splitlines()]
     return " ".join(line for line in lines if line and not line.startswith(_HYDRAS_DETAILS))

@@ -127,6 +127,13 @@ _TYPED_TARGETS: dict[str, type[Any]] = {
 }
 
 
+_MODEL_OF = {
+    "trainers.tasks.language_model.LanguageModel": "transformer",
+    "trainers.tasks.image_classification.ImageClassification": "convnet",
+    "trainers.tasks.tabular.Tabular": "mlp",
+}
+
+
 @dataclass
 class Config:
     """One launch, whole. `task`, `model`, `optimizer` are trees with `_target_`; `lr` is what `make_policy` takes."""
@@ -171,6 +178,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     _make_data_absolute(config.task)
     for name in ("task", "model", "optimizer"):
         _check_types(getattr(config, name), name)
+    _check_model_fits(config.task)
     _check_ranges(config)
     make_policy(config.lr, config.steps, config.seed)  # has sentences of its own for the lr group
     return config
@@ -271,6 +279,16 @@ def _check_types(tree: Json, key: str) -> None:
     for name, value in tree.items():
         if isinstance(value, dict) and "_target_" in value:
             _check_types(value, f"{key}.{name}")
+
+
+def _check_model_fits(task: Json) -> None:
+    """Each task that comes with the project calls its model with sizes that only one of the models here takes."""
+    model = task["model"]["_target_"] if task["_target_"] in _MODEL_OF else None
+    if model in _TYPED_TARGETS and model.split(".")[-2] != (fitting := _MODEL_OF[task["_target_"]]):
+        raise UserError(
+            f"task.model._target_ is {model}, which does not fit {task['_target_'].split('.')[-1]}: "
+            f"use model={fitting}, or model=own with a class of yours"
+        )
 
 
 def _check_ranges(config: Config) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from orchestrator.config import Config
+from orchestrator.errors import UserError
 from orchestrator.events import Json
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
@@ -67,9 +69,10 @@ class _PastRun:
 def _same_runs(values: Json, outputs: Path) -> Iterator[_PastRun]:
     """Finished runs that took steps of the same kind in the same place."""
     for path in outputs.rglob(RESULT):
-        result = json.loads(path.read_text())
-        started = read_journal(path.parent / JOURNAL)[0]
-        recorded = getattr(started, "config", {})
-        if result["state"] == "FINISHED" and all(recorded.get(key) == values[key] for key in _SAME_SPEED):
-            steps = result["train_steps"] + result["probe_steps"]
-            yield _PastRun(path.parent, result["wall_seconds"] / steps, path.stat().st_mtime)
+        with suppress(UserError, LookupError, ValueError):  # MLflow's copies and damaged runs tell no speed
+            result = json.loads(path.read_text())
+            started = read_journal(path.parent / JOURNAL)[0]
+            recorded = getattr(started, "config", {})
+            if result["state"] == "FINISHED" and all(recorded.get(key) == values[key] for key in _SAME_SPEED):
+                steps = result["train_steps"] + result["probe_steps"]
+                yield _PastRun(path.parent, result["wall_seconds"] / steps, path.stat().st_mtime)

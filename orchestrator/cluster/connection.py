@@ -91,9 +91,11 @@ def check_capacity(workers: int, cpus: float, gpus: float, resources: dict[str, 
 
 
 def check_beforehand(options: ClusterOptions) -> None:
-    """What can be known before Ray starts: a machine of our own is too small. Raises UserError."""
+    """What can be known before Ray starts: a machine of our own is too small, nothing answers. Raises UserError."""
     if options.address == "local":
         check_capacity(options.workers, options.cpus_per_worker, 0, {"CPU": max(LOCAL_CPUS, os.cpu_count() or 1)})
+    elif (address := _resolved(options.address)) != "auto":
+        require_answer(address)  # Ray itself would wait for it for minutes
 
 
 def _initialise(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
@@ -145,14 +147,11 @@ def _start_with(options: ClusterOptions, dashboard: bool) -> str | None:
 
 
 def _join(options: ClusterOptions) -> str | None:
-    """Join a running cluster, after making sure that something speaks gRPC there: Ray itself would wait minutes."""
+    """Join a running cluster."""
     import ray
 
-    address = _resolved(options.address)
-    if address != "auto":
-        require_answer(address)
     try:
-        return _dashboard_url(ray.init(address=address, **_quietly(options)))
+        return _dashboard_url(ray.init(address=_resolved(options.address), **_quietly(options)))
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(
             f"cluster.address={options.address}: no Ray cluster can be joined there ({_first_line(error)}); "

@@ -61,6 +61,12 @@ def test_a_second_run_does_not_write_over_the_first(finished: Path) -> None:
     assert (finished / "result.json").read_bytes() == before
 
 
+def test_a_dry_run_knows_the_speed_of_runs_before(finished: Path) -> None:
+    ended = orchestrate(finished.parent, "run", *SMALL, "dry_run=true", f"outputs={finished.parent}")
+    assert ended.returncode == 0, ended.stderr
+    assert "by the speed of" in ended.stdout
+
+
 def test_a_finished_run_is_not_resumed(finished: Path) -> None:
     ended = orchestrate(finished.parent, "resume", str(finished))
     assert ended.returncode == 2

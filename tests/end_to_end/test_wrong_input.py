@@ -18,6 +18,9 @@ CASES = {
     "unknown table": (["task=tabular", "task.data=titanic"], "titanic"),
     "no class": (["task=own"], "task._target_"),
     "evaluating nothing": (["evaluate=nowhere"], "nowhere"),
+    "nothing answers": (["cluster=existing", "cluster.address=127.0.0.1:1"], "cluster.address=127.0.0.1:1"),
+    "no address": (["cluster=existing", "cluster.address=somewhere"], "cluster.address=somewhere"),
+    "no place for the run folder": (["hydra.run.dir=/dev/null/run"], "hydra.run.dir="),
     "malformed override": (["=3"], "override"),
 }
 

@@ -17,6 +17,8 @@ OWN = [
     "tracking.uri=http://host",
 ]
 
+FITTING = {"convnet": "image_classification", "mlp": "tabular"}
+
 
 def options() -> list[tuple[str, str]]:
     return [(path.parent.name, path.stem) for path in sorted(CONF.glob("*/*.yaml"))]
@@ -40,7 +42,8 @@ def configure(*overrides: str) -> Config:
 @pytest.mark.parametrize(("group", "option"), options())
 def test_every_option_composes(group: str, option: str) -> None:
     needed = [own for own in OWN if own.startswith(f"{group}.")] if option in ("own", "server") else []
-    config = configure(f"{group}={option}", *needed)
+    task = [f"task={FITTING[option]}"] if option in FITTING else []
+    config = configure(*task, f"{group}={option}", *needed)
     assert config_from(config.to_json()) == config
 
 
@@ -71,6 +74,7 @@ def test_a_model_can_be_chosen_against_the_tasks_own() -> None:
         (["cluster.workers=0"], "cluster.workers is 0"),
         (["cluster.gpus_per_worker=2"], "cluster.gpus_per_worker is 2"),
         (["communication.backend=mpi"], "communication.backend is mpi"),
+        (["task=tabular", "model=convnet"], "task.model._target_ is trainers.models.convnet.ConvNet"),
         (["model.width=wide"], "task.model.width: Value 'wide'"),
         (["+model.widht=3"], "task.model.widht"),
         (["+task.colour=red"], "task.colour"),
