@@ -65,7 +65,7 @@ class PlanCache:
         body = f"{json.dumps(_summary(plan, question))}\n{json.dumps(document, separators=(',', ':'))}\n".encode()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._path(question.key)
-        write_atomically(path, f"{HEADER} {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+        write_atomically(path, f"{HEADER} {hashlib.sha256(body).hexdigest()}\n".encode() + body, 0o600)
         return path
 
     def solve(self, topology: Topology, collective: str, **options: Any) -> tuple[Plan, str]:

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from io import StringIO, TextIOWrapper
 from typing import Any, NoReturn
 
 from comm_plans import commands as do
@@ -21,22 +22,34 @@ TOPOLOGY = "a topology file, a fabric by name such as dgx_a100:boxes=2, or a wir
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `comm-plan`; returns the exit code."""
+    _let_all_text_through()
     parsed = _parser().parse_args(arguments)
     try:
-        return int(parsed.run(parsed) or 0)
-    except PlansError as error:
+        code = int(parsed.run(parsed) or 0)
+        sys.stdout.flush()  # a full disk or a closed pipe shows here
+        return code
+    except (PlansError, OverflowError) as error:  # flows are counted in 62 bits
         return _refuse(str(error))
     except BrokenPipeError:  # whoever read our output has had enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _refuse(f"{error.filename or 'the file'} cannot be used: {error.strerror or error}")
+        return _refuse(f"{error.filename or 'standard output'} cannot be used: {error.strerror or error}")
     except KeyboardInterrupt:
         return 130
 
 
+def _let_all_text_through() -> None:
+    """A closed output swallows text, and one that cannot spell a character shows its number."""
+    sys.stdout, sys.stderr = sys.stdout or StringIO(), sys.stderr or StringIO()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _refuse(sentence: str) -> int:
-    print(f"comm-plan: {sentence}", file=sys.stderr)
+    """Names in a sentence may come from a file; none of them gets to command the terminal."""
+    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in sentence)
+    print(f"comm-plan: {shown}", file=sys.stderr)
     return 2
 
 

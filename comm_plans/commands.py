@@ -40,7 +40,7 @@ def solve(options: argparse.Namespace) -> None:
             trim=options.trim,
             progress=report,
         )
-    if options.out:
+    if options.out is not None:
         plan.save(options.out)
         terminal.note(f"wrote {options.out}")
     if options.json:
@@ -50,18 +50,21 @@ def solve(options: argparse.Namespace) -> None:
 
 
 def verify(options: argparse.Namespace) -> None:
-    """Replay a plan file, on its own network or on the one given."""
+    """Replay a plan file, on its own network or on the one given; what passes here every other command takes."""
     from comm_plans.plan import read_document
+    from comm_plans.sizes import shown_bandwidth
     from comm_plans.sources import topology_from
+    from comm_plans.topology import Topology
     from comm_plans.verifier import verify as verified
 
     document = read_document(Path(options.plan))
     if options.topology:
         document = _moved_to(document, topology_from(options.topology))
     verdict = verified(document)
+    Topology.from_document(document["topology"], "the plan's topology")
     print(
         f"{verdict.collective} among {verdict.ranks} ranks: every byte arrives exactly once, "
-        f"at {float(verdict.algbw):.2f} GB/s within the capacity of every link"
+        f"at {shown_bandwidth(float(verdict.algbw))} within the capacity of every link"
     )
 
 
@@ -102,20 +105,19 @@ def export(options: argparse.Namespace) -> None:
     from comm_plans.exports.svg import svg
     from comm_plans.files import write_atomically
     from comm_plans.plan import Plan
+    from comm_plans.sizes import counted
 
     plan = Plan.load(options.plan)
     check_folder(options.out)
-    if options.format == "svg":
-        text = svg(plan)
-    else:
-        text, report = msccl_xml(plan)
+    text, report = (svg(plan), None) if options.format == "svg" else msccl_xml(plan)
+    write_atomically(Path(options.out), text.encode())
+    if report:
         terminal.note(
-            f"{report.channels} channels, {report.thread_blocks} thread blocks a GPU at most, "
-            f"{report.chunks} chunks a loop, {report.scratch_chunks} of scratch"
+            f"{counted(report.channels, 'channel')}, {counted(report.thread_blocks, 'thread block')} a GPU at most, "
+            f"{counted(report.chunks, 'chunk')} a loop, {report.scratch_chunks} of scratch"
         )
         for host, connections in report.connections_by_host.items():
-            terminal.note(f"{connections} connections leave {host}")
-    write_atomically(Path(options.out), text.encode())
+            terminal.note(f"connections that leave {host}: {connections}")
     terminal.note(f"wrote {options.out}")
 
 
@@ -123,7 +125,6 @@ def read(options: argparse.Namespace) -> None:
     """Print a network as a topology file."""
     from comm_plans.sources import topology_from
 
-    _check_readable(options.file)
     print(json.dumps(topology_from(options.file).to_document(), indent=1))
 
 
@@ -214,9 +215,12 @@ def _tolerance(text: str) -> Fraction:
     from comm_plans.exact import exact
 
     try:
-        return exact(text)
-    except ValueError as error:
-        raise PlansError(f"--tolerance {text[:40]!r} is no number; write a part of the optimum such as 0.02") from error
+        tolerance = exact(text)
+    except ValueError:
+        tolerance = Fraction(-1)
+    if not 0 <= tolerance < 1:
+        raise PlansError(f"--tolerance {text[:40]!r} is no part of the optimum; write 0.02 to accept 2 % less")
+    return tolerance
 
 
 def _moved_to(document: dict[str, Any], topology: Topology) -> dict[str, Any]:
@@ -224,12 +228,3 @@ def _moved_to(document: dict[str, Any], topology: Topology) -> dict[str, Any]:
     if document.get("nodes") != list(topology.nodes):
         raise PlansError(f"the plan's nodes are not those of {topology.name}, name by name and in the same order")
     return {**document, "topology": topology.to_document()}
-
-
-def _check_readable(file: str) -> None:
-    """Name the kinds of file that are recognised but not read."""
-    path = Path(file)
-    head = path.open("rb").read(4096).lstrip() if path.is_file() else b""
-    kind = "NCCL topology XML" if head.startswith(b"<") else "nvidia-smi topo output" if b"GPU0" in head else None
-    if kind and b"ranks" not in head:
-        raise PlansError(f"{file} looks like {kind}, which cannot be read yet; write a topology file instead")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-LONGEST = 1000
+LONGEST_DECIMAL = 1000
+LONGEST_RATIO = 4000  # that of any decimal is shorter
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 RATIO = re.compile(r"[+-]?\d+/0*[1-9]\d*")
 
@@ -23,7 +24,9 @@ def exact(value: object) -> Fraction:
 
 
 def _from_text(text: str) -> Fraction:
-    if len(text) > LONGEST or not text.isascii() or not (DECIMAL.fullmatch(text) or RATIO.fullmatch(text)):
+    decimal = len(text) <= LONGEST_DECIMAL and DECIMAL.fullmatch(text)
+    ratio = len(text) <= LONGEST_RATIO and RATIO.fullmatch(text)
+    if not text.isascii() or not (decimal or ratio):
         raise ValueError(f"{text[:40]!r} is not a number")
     return Fraction(text)
 

@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them: 1GiB, 64MB, 1e9, 4096; for people to read: 1 GiB, 3.2 ms."""
+"""Sizes as people write them: 1GiB, 64MB, 1e9, 4096; sizes, times, rates and counts as people read them: 3.2 ms."""
 
 from __future__ import annotations
 
@@ -26,17 +26,27 @@ def parse_size(text: str) -> int:
     except ValueError:
         size = None
     if size is None or size.denominator != 1 or not 1 <= size <= MOST_BYTES:
-        raise PlansError(f"{text[:40]!r} is no size; write bytes such as 4096, 1e9, 64MB or 1GiB")
+        raise PlansError(f"{text[:40]!r} is no size of 1 to 10¹⁸ bytes; write 4096, 1e9, 64MB or 1GiB")
     return int(size)
 
 
 def shown_bytes(size: float) -> str:
     """Three significant digits with the largest binary unit that fits."""
-    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
     power = 0
     while size >= 1024 and power < len(units) - 1:
         size, power = size / 1024, power + 1
     return f"{size:.4g} {units[power]}"
+
+
+def shown_bandwidth(bandwidth: float) -> str:
+    """GB/s with two decimals, or where those say nothing, three significant digits."""
+    return f"{bandwidth:.2f} GB/s" if bandwidth >= 0.1 else f"{bandwidth:.3g} GB/s"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 hop`, `2 hops`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def shown_seconds(seconds: float) -> str:

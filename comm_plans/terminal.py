@@ -13,7 +13,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Protocol
 
 from comm_plans.errors import listed
-from comm_plans.sizes import shown_bytes, shown_seconds
+from comm_plans.sizes import counted, shown_bandwidth, shown_bytes, shown_seconds
 
 if TYPE_CHECKING:
     from rich.tree import Tree as Drawn
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0  # seconds after which a solve that nobody watches says what it is doing
 MOST_DRAWN = 64  # ranks
+MOST_DIGITS = 32  # of an exact bandwidth, beyond which it is left to --json
 
 
 class Report(Protocol):
@@ -77,12 +78,13 @@ class _Patient:
 
 def show_plan(plan: Plan) -> None:
     """The answer of `solve` in three lines; on a terminal also its largest tree."""
-    exact = "" if plan.algbw.denominator == 1 else f" ({plan.algbw})"
-    bound = "the network's optimum" if plan.optimal else f"{float(plan.algbw / plan.optimum):.1%} of the optimum"
+    exact = "" if plan.algbw.denominator == 1 or len(str(plan.algbw)) > MOST_DIGITS else f" ({plan.algbw})"
+    part = min(0.999, float(plan.algbw / plan.optimum))  # what falls short must not be called 100 %
+    bound = "the network's optimum" if plan.optimal else f"{part:.1%} of the optimum"
     trees = "" if plan.trees_per_rank is None else f"trees per rank: {plan.trees_per_rank}, "
     took = shown_seconds(plan.solve_seconds)
-    print(f"{plan.collective} on {plan.topology.name}: {float(plan.algbw):.2f} GB/s{exact}, {bound}")
-    print(f"{len(plan.topology.ranks)} ranks, {trees}{plan.depth} hops deep, solved in {took}, verified")
+    print(f"{plan.collective} on {plan.topology.name}: {shown_bandwidth(float(plan.algbw))}{exact}, {bound}")
+    print(f"{len(plan.topology.ranks)} ranks, {trees}{counted(plan.depth, 'hop')} deep, solved in {took}, verified")
     if plan.bottleneck:
         inside = list(plan.bottleneck)
         outside = [name for name in plan.topology.nodes if name not in plan.bottleneck]
@@ -99,8 +101,9 @@ def show_simulation(plan: Plan, outcome: Simulation) -> None:
     busiest = outcome.busiest
     fluid = shown_seconds(float(outcome.fluid_seconds))
     size = shown_bytes(outcome.size_bytes)
-    print(f"{plan.collective} of {size} takes {shown_seconds(outcome.seconds)}: {outcome.algbw:.2f} GB/s")
-    print(f"{outcome.chunks} chunks a tree in {outcome.steps} steps; bandwidth alone would take {fluid}")
+    print(f"{plan.collective} of {size} takes {shown_seconds(outcome.seconds)}: {shown_bandwidth(outcome.algbw)}")
+    course = f"{counted(outcome.chunks, 'chunk')} a tree in {counted(outcome.steps, 'step')}"
+    print(f"{course}; bandwidth alone would take {fluid}")
     print(
         f"busiest link {busiest.source} → {busiest.target}: {shown_bytes(float(busiest.bytes))}, "
         f"busy {busiest.utilisation:.0%} of the time"

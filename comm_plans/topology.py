@@ -54,6 +54,7 @@ class Topology:
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        check_name(self.name, "topology")
         check_nodes(self.nodes)
         check_hosts(self.hosts, self.ranks)
         for link in self.links:
@@ -123,14 +124,19 @@ class Topology:
         write_atomically(Path(path), json.dumps(self.to_document(), indent=1).encode())
 
 
+def check_name(name: object, what: str) -> None:
+    """Raise TopologyError unless `name` can stand in a line of text, wherever it is shown."""
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+        shown = repr(name)[:60]
+        raise TopologyError(f"{shown} is no {what} name; use 1 to {LONGEST_NAME} printable characters")
+
+
 def check_nodes(names: tuple[str, ...]) -> None:
     """Raise TopologyError unless the names are distinct, printable and not too many."""
     if len(names) > MOST_NODES:
         raise TopologyError(f"{len(names)} nodes are more than the {MOST_NODES} that a topology may have")
     for name in names:
-        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
-            shown = repr(name)[:60]
-            raise TopologyError(f"{shown} is no node name; use 1 to {LONGEST_NAME} printable characters")
+        check_name(name, "node")
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
         raise TopologyError(f"the node name {listed(twice)} is used twice; give each rank and switch its own name")
@@ -143,6 +149,7 @@ def check_hosts(hosts: Mapping[str, Iterable[str]], ranks: tuple[str, ...]) -> N
     home: dict[str, str] = {}
     known = set(ranks)
     for host, members in hosts.items():
+        check_name(host, "host")
         for rank in members:
             if rank not in known:
                 raise TopologyError(f"host {host} holds {rank!r}, which is not among the ranks")

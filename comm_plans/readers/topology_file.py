@@ -12,6 +12,7 @@ cables:                                    # both ways, same forms
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -24,6 +25,7 @@ from comm_plans.topology import Link, Switch, Topology
 KEYS = ("name", "ranks", "switches", "hosts", "links", "cables")
 LINK_KEYS = ("from", "to", "bandwidth", "latency")
 SWITCH_KEYS = ("name", "multicast", "reduces")
+MATRIX = re.compile(r"^\W*(\x1b\[\d*m)?GPU ?0\s", re.MULTILINE)
 ANSWERS = {"true": True, "false": False}
 
 
@@ -40,7 +42,19 @@ def read_topology_file(path: Path) -> Topology:
         if len(data) <= LARGEST:
             raise TopologyError(f"{path} is not text in UTF-8; a topology file is JSON or YAML") from error
         text = data.decode(errors="replace")
-    return parse_topology(text, str(path))
+    try:
+        return parse_topology(text, str(path))
+    except TopologyError as error:
+        raise _recognised(text, path) or error from error
+
+
+def _recognised(text: str, path: Path) -> TopologyError | None:
+    """A better sentence for kinds of file that are known but not read."""
+    xml, matrix = text.lstrip().startswith("<"), MATRIX.search(text) and "ranks" not in text
+    kind = "XML such as NCCL's topology" if xml else "the output of nvidia-smi topo" if matrix else None
+    if kind is None:
+        return None
+    return TopologyError(f"{path} looks like {kind}, which cannot be read yet; write a topology file instead")
 
 
 def parse_topology(text: str, where: str) -> Topology:
@@ -102,7 +116,9 @@ def _switch(entry: object) -> Switch:
     if not isinstance(entry, dict):
         return Switch(_name(entry, "switches"))
     _only(entry, SWITCH_KEYS, "a switch")
-    name = _name(entry.get("name"), "the name of a switch")
+    if "name" not in entry:
+        raise TopologyError("a switch has no name; write it as {name: sw0, multicast: true}")
+    name = _name(entry["name"], "the name of a switch")
     return Switch(name, _answer(entry, "multicast", name), _answer(entry, "reduces", name))
 
 
@@ -118,15 +134,18 @@ def _hosts(entry: object) -> dict[str, tuple[str, ...]]:
         return {}
     if not isinstance(entry, dict):
         raise TopologyError("hosts is not a mapping from each host to the list of its ranks")
-    return {_name(host, "hosts"): tuple(_name(rank, f"host {host}") for rank in _list(entry, host)) for host in entry}
+    return {
+        _name(host, "hosts"): tuple(_name(rank, f"host {host}") for rank in _list(entry, host, "host "))
+        for host in entry
+    }
 
 
-def _list(document: dict[str, object], key: str) -> list[object]:
+def _list(document: dict[str, object], key: str, what: str = "") -> list[object]:
     value = document.get(key)
     if value is None or value == "":
         return []
     if not isinstance(value, list | tuple):
-        raise TopologyError(f"{key} is not a list")
+        raise TopologyError(f"{what}{key} is not a list")
     return list(value)
 
 

@@ -57,6 +57,6 @@ def appraise(document: dict[str, Any]) -> tuple[Fraction, list[Fraction]]:
 def _check_header(document: dict[str, Any]) -> str:
     need(isinstance(document, dict) and document.get("format") == "comm-plan", "its format is not 'comm-plan'")
     version, collective = document.get("version"), document.get("collective")
-    need(type(version) is int and version == 1, f"plan version {str(version)[:20]} is unknown; this reads version 1")
+    need(type(version) is int and version == 1, f"plan version {version!r:.20} is unknown; this reads version 1")
     need(type(collective) is str and collective in OPERATIONS, f"the collective is none of {', '.join(OPERATIONS)}")
     return str(collective)

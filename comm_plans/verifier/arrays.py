@@ -124,7 +124,7 @@ def _links(entries: list[Any], indices: dict[str, int]) -> dict[int, Fraction]:
         need(isinstance(entry, list) and len(entry) == 3, "the plan's topology has a link that is not [from, to, GB/s]")
         source, target, bandwidth = entry
         known = type(source) is str and type(target) is str and source in indices and target in indices
-        need(known and source != target, f"the plan's topology has an impossible link {source} → {target}")
+        need(known and source != target, f"the plan's topology has an impossible link {source!r:.40} → {target!r:.40}")
         key = indices[source] * len(indices) + indices[target]
         need(key not in links, f"the plan's topology has the link {source} → {target} twice")
         links[key] = number(bandwidth, f"link {source} → {target}")

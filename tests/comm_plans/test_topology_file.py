@@ -96,7 +96,7 @@ WRONG = {
     TWO + "links: [[a, b, 1/0]]": "not a number",
     TWO + "links: [[a, b, ١]]": "not a number",
     TWO + "links: [{from: a, to: b, bandwidth: 1, latency: -1}]": "a → b: latency -1",
-    TWO + "switches: [{multicast: true}]": "the name of a switch",
+    TWO + "switches: [{multicast: true}]": "a switch has no name",
     TWO + "switches: [{name: s, multicast: perhaps}]": "switch s: multicast is 'perhaps'",
     TWO + "hosts: [a]": "hosts is not a mapping",
     TWO + "hosts: {h: [z]}": "host h holds 'z'",
