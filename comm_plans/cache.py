@@ -27,6 +27,7 @@ from comm_plans.verifier import verify
 
 HEADER = "comm-plan-cache 1"
 ABANDONED = 3600.0
+SHOWN = ("collective", "network", "algbw")  # of a summary, in a list
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class PlanCache:
         return self.folder / f"{key}.json"
 
     def _paths(self) -> list[Path]:
-        return sorted(path for path in self.folder.glob("*.json") if not path.name.startswith("."))
+        found = (path for path in self.folder.glob("*.json") if not path.name.startswith("."))
+        return sorted(path for path in found if not path.is_dir())
 
 
 def solve_cached(
@@ -140,14 +142,17 @@ def _fault(path: Path) -> str | None:
 
 
 def _entry(path: Path, fault: str | None) -> Entry:
-    summary: dict[str, Any] = {}
-    try:
-        with path.open("rb") as file:
-            file.readline(200)
-            summary = json.loads(file.readline(100_000))
-    except (OSError, ValueError, RecursionError) as error:
-        fault = fault or f"{path} has no summary ({error}); remove it with `comm-plan cache prune`"
-    return Entry(path.stem, path, _size(path), _saved(path), summary if isinstance(summary, dict) else {}, fault)
+    summary: Any = None
+    with suppress(OSError, ValueError, RecursionError), path.open("rb") as file:
+        file.readline(200)
+        summary = json.loads(file.readline(100_000))
+    if not (isinstance(summary, dict) and all(_shows(summary.get(key)) for key in SHOWN)):
+        summary, fault = {}, fault or f"{path} has no summary; remove it with `comm-plan cache prune`"
+    return Entry(path.stem, path, _size(path), _saved(path), summary, fault)
+
+
+def _shows(text: object) -> bool:
+    return isinstance(text, str) and text.isprintable()
 
 
 def _summary(plan: Plan, question: Question) -> dict[str, Any]:

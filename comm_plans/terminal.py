@@ -113,9 +113,8 @@ def show_simulation(plan: Plan, outcome: Simulation) -> None:
 def show_entries(entries: Sequence[Entry]) -> None:
     """A line for each plan of the cache."""
     for entry in entries:
-        about = entry.summary
-        what = f"{about.get('collective', '?'):<14} {about.get('network', '?')}, {about.get('algbw', '?')} GB/s"
-        print(f"{entry.key}  {shown_bytes(entry.size_bytes):>10}  {entry.fault or what}")
+        what = entry.fault or "{collective:<14} {network}, {algbw} GB/s".format_map(entry.summary)
+        print(f"{entry.key}  {shown_bytes(entry.size_bytes):>10}  {what}")
 
 
 def _drawn(plan: Plan, tree: Tree) -> Drawn:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from time import sleep
 from typing import NamedTuple
@@ -183,6 +184,7 @@ def assert_one_sentence(done: Done) -> None:
     assert done.stderr.startswith("comm-plan")
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stderr
 
 
 SOLVE = ("--collective", "all_gather")
@@ -197,6 +199,15 @@ WRONG = {
     "trees": ["solve", "ring", *SOLVE, "--trees-per-rank", "0"],
     "trees in words": ["solve", "ring", *SOLVE, "--trees-per-rank", "two"],
     "tolerance": ["solve", "ring", *SOLVE, "--tolerance", "nan"],
+    "tolerance of all": ["solve", "ring", *SOLVE, "--tolerance", "1"],
+    "trees beyond counting": ["solve", "ring", *SOLVE, "--trees-per-rank", "1" + "0" * 30],
+    "out to nowhere": ["solve", "ring", *SOLVE, "--out", ""],
+    "out to a folder": ["export", "{plan}", "--format", "msccl", "--out", "/"],
+    "plan with a control character": ["verify", "{ansi}"],
+    "plan that other commands refuse": ["verify", "{extra}"],
+    "file with a control character": ["read", "\x1b[31m.yaml"],
+    "NCCL topology to solve": ["solve", "{xml}", *SOLVE],
+    "nvidia-smi to verify": ["verify", "{plan}", "--topology", "{smi}"],
     "no root": ["solve", "ring", "--collective", "reduce"],
     "unknown root": ["solve", "ring", "--collective", "reduce", "--root", "99"],
     "root of an all_gather": ["solve", "ring", *SOLVE, "--root", "0"],
@@ -217,9 +228,29 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(
     comm_plan: Command, wrong: str, plan: Path, tmp_path: Path
 ) -> None:
     files = {"plan": plan, "xml": tmp_path / "topology.xml", "smi": tmp_path / "topo.txt"}
+    document = json.loads(plan.read_text())
+    for name, change in {
+        "ansi": {"version": "\x1b[31m"},
+        "extra": {"topology": {**document["topology"], "x": 1}},
+    }.items():
+        files[name] = tmp_path / f"{name}.json"
+        files[name].write_text(json.dumps(document | change))
     files["xml"].write_text('<system version="1"><cpu numaid="0"/></system>')
     files["smi"].write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\n")
     assert_one_sentence(comm_plan(*(word.format_map(files) for word in WRONG[wrong]), code=2))
+
+
+@pytest.mark.parametrize("stdout", [None, TextIOWrapper(BytesIO(), "ascii")])
+def test_closed_and_narrow_outputs_are_no_fault(
+    stdout: TextIOWrapper | None, plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert main(["simulate", str(plan), "--bytes", "64MB"]) == 0
+
+
+def test_what_is_almost_the_optimum_is_not_called_all_of_it(comm_plan: Command) -> None:
+    done = comm_plan("solve", "dgx_a100:boxes=2", "--collective", "all_gather", "--trees-per-rank", "100000")
+    assert "99.9% of the optimum" in done.stdout
 
 
 def test_help_needs_nothing_heavy() -> None:

@@ -22,6 +22,7 @@ from comm_plans.cache import HEADER, solve_cached
 from comm_plans.errors import PlanError
 from comm_plans.fabrics import fabric
 from comm_plans.plan import Plan, Tree
+from comm_plans.terminal import show_entries
 from comm_plans.topology import Link, Topology
 from comm_plans.verifier import verify
 
@@ -214,6 +215,16 @@ def test_prune_removes_leftovers_of_killed_writers_but_no_young_ones(kept):
     assert [entry.path for entry in cache.entries()] == [path]
     assert cache.prune() == [old]
     assert young.exists()
+
+
+def test_files_from_elsewhere_are_listed_as_faults_and_folders_left_alone(kept, capsys):
+    cache, _, path = kept
+    odd = path.with_name("odd.json")
+    odd.write_text('line\n{"collective": null, "network": "\\u001b[31m", "algbw": []}\n')
+    path.with_name("folder.json").mkdir()
+    show_entries(cache.entries())
+    assert "odd.json has no summary" in capsys.readouterr().out
+    assert cache.prune() == [odd]
 
 
 def test_the_default_folder_is_the_users_cache(monkeypatch, tmp_path):

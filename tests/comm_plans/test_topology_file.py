@@ -63,6 +63,11 @@ def test_one_rank_can_be_read_and_written():
     assert Topology.from_document(topology.to_document()) == topology
 
 
+def test_the_finest_bandwidth_survives_writing():
+    topology = Topology.loads("ranks: [a, b]\ncables: [[a, b, 1e-999]]")
+    assert Topology.from_document(topology.to_document()) == topology
+
+
 TWO = "ranks: [a, b]\n"
 WRONG = {
     "": "a topology is a mapping",
@@ -99,6 +104,10 @@ WRONG = {
     TWO + "switches: [{multicast: true}]": "a switch has no name",
     TWO + "switches: [{name: s, multicast: perhaps}]": "switch s: multicast is 'perhaps'",
     TWO + "hosts: [a]": "hosts is not a mapping",
+    TWO + "hosts: {h: a}": "host h is not a list",
+    TWO + 'hosts: {"\\e[31m": [a]}': "is no host name",
+    TWO + 'name: "one\\ntwo"': "is no topology name",
+    TWO + "name:": "is no topology name",
     TWO + "hosts: {h: [z]}": "host h holds 'z'",
     '{"ranks": ["a", "b"], "links": [["a", "b", NaN]]}': "'NaN' is not a number",
     '{"ranks": [true]}': "no name",
