@@ -25,7 +25,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = ("unknown option", "wrong type", "too many workers", "missing data", "nothing answers", "malformed override")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[] if case in QUICK else pytest.mark.slow) for case in CASES]
+)
 def test_one_sentence_and_exit_code_2(case: str, tmp_path: Path) -> None:
     overrides, named = CASES[case]
     ended = orchestrate(tmp_path, "run", *overrides)

@@ -36,6 +36,7 @@ def join(address: str, workers: int = 1) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_a_local_ray_holds_the_workers_on_any_machine(cluster: Cluster) -> None:
     assert cluster.resources["CPU"] >= 4
     assert cluster.warnings == ()
@@ -88,6 +89,7 @@ def test_an_address_where_nothing_answers_is_named_soon(address: str) -> None:
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.slow
 def test_what_answers_but_is_no_ray_is_found_out_soon() -> None:
     begin = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as deaf, pytest.raises(UserError, match="does not answer as Ray"):

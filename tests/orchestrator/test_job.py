@@ -175,7 +175,7 @@ def test_evaluation_and_weights_reach_the_driver(job: Job, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("order", "sentence", "last_words"),
     [
-        ("raise", "ValueError: the batch is cursed", "the batch is cursed"),
+        pytest.param("raise", "ValueError: the batch is cursed", "the batch is cursed", marks=pytest.mark.slow),
         ("die", "its process died", "about to obey: die"),
     ],
 )
@@ -197,6 +197,7 @@ def test_the_first_failing_rank_is_named_and_ends_the_gang(
         assert all_gone_within(2.0, pids)
 
 
+@pytest.mark.slow
 def test_wrong_data_is_told_as_the_task_tells_it(spec: Callable[..., JobSpec]) -> None:
     with (
         Job(spec(world_size=1, missing=True)) as job,

@@ -96,7 +96,7 @@ def test_any_losses_are_survived_with_exact_totals_and_sane_rates(variant, loss)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("loss", ["falling", "broken at high rates"])
+@pytest.mark.parametrize("loss", ["falling", pytest.param("broken at high rates", marks=pytest.mark.slow)])
 def test_state_goes_through_json_at_every_point(variant, loss):
     def renew(policy):
         later = make_policy(VARIANTS[variant], steps=400, seed=3)
