@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from orchestrator.config import Config
-from orchestrator.events import Event, Recorder, Warned
+from orchestrator.events import Event, Recorder, RunStarted, Warned
 from orchestrator.journal_file import JOURNAL
 from orchestrator.recorders.journal import Journal, read_journal
 from orchestrator.recorders.mlflow import MlflowRecorder
@@ -30,7 +31,8 @@ class Recording:
             outputs = Path(config.outputs)
             self._mlflow = MlflowRecorder(folder, config.tracking.uri, config.tracking.experiment, outputs)
         # MLflow comes last: when it closes it uploads what the others wrote.
-        listeners: list[Recorder | None] = [ReportRecorder(folder, self.events), TerminalRecorder(), self._mlflow]
+        terminal = TerminalRecorder(started=_beginning(self.events, folder))
+        listeners: list[Recorder | None] = [ReportRecorder(folder, self.events), terminal, self._mlflow]
         self._listeners: list[Recorder] = [listener for listener in listeners if listener is not None]
 
     @property
@@ -75,3 +77,9 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _beginning(events: list[Event], folder: Path) -> RunStarted | None:
+    """How a run taken up again began; its folder may have been moved since."""
+    first = events[0] if events else None
+    return replace(first, folder=str(folder.absolute())) if isinstance(first, RunStarted) else None

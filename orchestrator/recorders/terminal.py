@@ -35,12 +35,18 @@ _PLAIN_SECONDS = 5.0  # between two progress lines where there is no terminal
 
 
 class TerminalRecorder:
-    """Shows a run on `console`. `clock` gives seconds and only ever grows."""
+    """Shows a run on `console`. `clock` gives seconds and only ever grows; `started`: how a resumed run began."""
 
-    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        started: RunStarted | None = None,
+    ) -> None:
         self._console = console or Console(highlight=False)
         self._clock = clock
         self._progress = Progress(clock)
+        self._progress.started = started
         self._forecasts: list[Forecast] = []
         self._live: Live | None = None
         self._shown = clock()

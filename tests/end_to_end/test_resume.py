@@ -58,7 +58,10 @@ def test_a_run_that_is_told_to_stop_says_so_and_goes_on_later(
     )
     assert status == 128 + signal.SIGTERM
     assert result_of(folder)["state"] == "KILLED"
-    assert orchestrate(tmp_path, "resume", str(folder)).returncode == 0
+    folder = folder.rename(tmp_path / "moved")
+    resumed = orchestrate(tmp_path, "resume", folder.name)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"evaluate={folder}\n" in resumed.stdout
     assert result_of(folder)["weights_sha256"] == undisturbed["weights_sha256"]
 
 
