@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = int(parsed.run(parsed) or 0)
         sys.stdout.flush()  # a full disk or a closed pipe shows here
         return code
-    except (PlansError, OverflowError) as error:  # flows are counted in 62 bits
+    except PlansError as error:
         return _refuse(str(error))
     except BrokenPipeError:  # whoever read our output has had enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

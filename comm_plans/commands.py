@@ -219,12 +219,9 @@ def _tolerance(text: str) -> Fraction:
     from comm_plans.exact import exact
 
     try:
-        tolerance = exact(text)
-    except ValueError:
-        tolerance = Fraction(-1)
-    if not 0 <= tolerance < 1:
-        raise PlansError(f"--tolerance {text[:40]!r} is no part of the optimum; write 0.02 to accept 2 % less")
-    return tolerance
+        return exact(text)
+    except ValueError as error:
+        raise PlansError(f"--tolerance {text[:40]!r} is no number; write 0.02 to accept 2 % less") from error
 
 
 def _moved_to(document: dict[str, Any], topology: Topology) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class UnbalancedSwitch(TopologyError):  # noqa: N818 - the field's word
     """A switch sends more than it receives, so that the cut bound cannot be reached (ForestColl's precondition)."""
 
 
+class TooFine(TopologyError, OverflowError):  # noqa: N818 - says what the bandwidths are
+    """Bandwidths so far apart that their exact flows do not fit the 62 bits that flows are counted in."""
+
+
 class PlanError(PlansError):
     """A plan does not do what it claims, or is no plan at all."""
 

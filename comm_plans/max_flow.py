@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from comm_plans.compiled import compiled
+from comm_plans.errors import TooFine
 
 Indices = NDArray[np.int32]
 Amounts = NDArray[np.int64]
@@ -26,7 +27,7 @@ _PLAIN, _SOURCE, _KEPT_SINK, _SINK = 0, 1, 2, 3
 class Network:
     """A directed network on nodes 0..n-1 with integer capacities; arcs u→v and v→u share one residual pair.
 
-    Sums of capacities must stay below 2^62 (`OverflowError` otherwise).
+    Sums of capacities must stay below 2^62 (`TooFine` otherwise).
     """
 
     def __init__(self, nodes: int) -> None:
@@ -57,7 +58,7 @@ class Network:
     def set_capacity(self, source: int, target: int, capacity: int) -> None:
         """Give the arc source→target this capacity, creating the arc where needed."""
         if capacity >= 2**62:
-            raise OverflowError(f"a capacity of {capacity} does not fit the 62 bits that flows are counted in")
+            raise TooFine(f"a capacity of {capacity} does not fit the 62 bits that flows are counted in")
         arc = self._arc.get((source, target))
         arc = self._new_pair(source, target) if arc is None else arc
         self._capacity[arc] = capacity

@@ -118,8 +118,8 @@ def _check_arguments(
         raise PlansError(f"the method {method!r} is none of {', '.join(METHODS)}")
     if trees_per_rank is not None and trees_per_rank < 1:
         raise PlansError(f"{trees_per_rank} trees per rank cannot carry anything; ask for one or more")
-    if tolerance < 0:
-        raise PlansError(f"the tolerance {tolerance} is negative; 0 asks for the exact optimum")
+    if not 0 <= tolerance < 1:
+        raise PlansError(f"the tolerance {tolerance} is negative or all of the optimum; 0 asks for the exact optimum")
     if rooted and (root is None or not 0 <= root < len(topology.ranks)):
         raise PlansError(f"{collective} needs a root from 0 to {len(topology.ranks) - 1}, not {root}")
     if not rooted and root is not None:

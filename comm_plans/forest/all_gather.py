@@ -14,7 +14,7 @@ from comm_plans.forest.few_trees import (
 from comm_plans.forest.general import CapacityLost, pack_forest
 from comm_plans.forest.numbering import translations_of
 from comm_plans.forest.optimum import Arc, find_optimum
-from comm_plans.forest.outcome import Outcome, broadcast_trees, reversed_trees
+from comm_plans.forest.outcome import Outcome, broadcast_trees, played_backwards
 from comm_plans.forest.paths import PathBatch
 from comm_plans.forest.routes import TooManyRoutes
 from comm_plans.forest.shallow_trees import ShallowTrees
@@ -45,7 +45,7 @@ def all_gather(
     tries = attempts(bandwidths, weights, nodes, optimum.inverse_rate, trees_per_rank, tolerance)
     first = list(islice(tries, SHALLOW_ATTEMPTS))
     found = _shallow(bandwidths, ranks, nodes, first) if symmetric else None
-    batches, trees = found or _packed(bandwidths, ranks, nodes, chain(first, tries))
+    batches, trees = found or packed(bandwidths, weights, nodes, chain(first, tries))
     placed = broadcast_trees(batches, Fraction(1, ranks * trees), [Fraction(rank, ranks) for rank in range(ranks)])
     return Outcome(placed, (Fraction(1, ranks),) * ranks, ranks / optimum.inverse_rate, optimum.cut, trees)
 
@@ -59,10 +59,9 @@ def reduce_scatter(
     symmetric: bool = True,
 ) -> Outcome:
     """The all_gather of the reversed network, played backwards (ForestColl)."""
-    reversed_links = {(v, u): bandwidth for (u, v), bandwidth in bandwidths.items()}
-    mirror = all_gather(reversed_links, ranks, nodes, trees_per_rank, tolerance, symmetric)
-    outside = tuple(node for node in range(nodes) if node not in mirror.cut)
-    return Outcome(reversed_trees(mirror.trees), mirror.shards, mirror.optimum, outside, mirror.trees_per_rank)
+    return played_backwards(
+        lambda links: all_gather(links, ranks, nodes, trees_per_rank, tolerance, symmetric), bandwidths, nodes
+    )
 
 
 def attempts(
@@ -87,6 +86,22 @@ def attempts(
         yield trees, inverse_rate * trees
 
 
+def packed(
+    bandwidths: Bandwidths, weights: Mapping[int, int], nodes: int, attempts: Iterable[Attempt]
+) -> tuple[list[PathBatch], int]:
+    """The forest of the first attempt whose trees can be packed, and its trees for each unit of weight.
+
+    Raises TopologyError where unbalanced switches lose the trees of all of them.
+    """
+    for trees, scale in attempts:
+        roots = {node: trees * weight for node, weight in weights.items()}
+        try:
+            return pack_forest(whole_capacities(bandwidths, scale), roots, nodes), trees
+        except CapacityLost:
+            continue
+    raise TopologyError("its switches lose what whole trees need at every scale; leave the number of trees open")
+
+
 def _shallow(
     bandwidths: Bandwidths, ranks: int, nodes: int, attempts: Iterable[Attempt]
 ) -> tuple[list[PathBatch], int] | None:
@@ -99,12 +114,3 @@ def _shallow(
         if batches is not None:
             return batches, trees
     return None
-
-
-def _packed(bandwidths: Bandwidths, ranks: int, nodes: int, attempts: Iterable[Attempt]) -> tuple[list[PathBatch], int]:
-    for trees, scale in attempts:
-        try:
-            return pack_forest(whole_capacities(bandwidths, scale), dict.fromkeys(range(ranks), trees), nodes), trees
-        except CapacityLost:
-            continue
-    raise TopologyError("its switches lose what whole trees need at every scale; leave the number of trees open")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
+from comm_plans.errors import TooFine
 from comm_plans.forest.families import Arc, Family
 from comm_plans.forest.linear_program import LinearProgram, Proof
 from comm_plans.max_flow import Network
@@ -62,7 +63,7 @@ def divide(
         return None
     try:
         return _Program(capacities, nodes, families, weights).optimum()
-    except OverflowError:
+    except TooFine:
         return None
 
 
@@ -199,7 +200,7 @@ class _Program:
 
 def _network(arcs: Mapping[Arc, int], nodes: int) -> Network:
     if sum(arcs.values()) >= 2**62:
-        raise OverflowError("the rates need more than 62 bits together")
+        raise TooFine("the rates need more than 62 bits together")
     network = Network(nodes)
     for (tail, head), capacity in arcs.items():
         network.set_capacity(tail, head, capacity)

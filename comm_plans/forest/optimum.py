@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
+from comm_plans.errors import TooFine
 from comm_plans.max_flow import Network
 
 Arc = tuple[int, int]
@@ -72,7 +73,7 @@ def violated_cut(
 def flow_network(capacities: Mapping[Arc, int], weights: Mapping[int, int], nodes: int) -> Network:
     """The network D of the paper: the links, and one more node `nodes` with an arc of each terminal's weight to it."""
     if sum(capacities.values()) + sum(weights.values()) >= 2**62:
-        raise OverflowError("the bandwidths need more than 62 bits together; round them to a coarser grid")
+        raise TooFine("the bandwidths need more than 62 bits together; round them to a coarser grid")
     network = Network(nodes + 1)
     for node, weight in weights.items():
         if weight:

@@ -1,6 +1,6 @@
 """What a solver of one collective hands to `solve`: trees, and the proof of how good they are."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -30,6 +30,15 @@ def broadcast_trees(batches: Iterable[PathBatch], unit: Fraction, starts: Sequen
         trees.append(Tree("broadcast", batch.root, position[batch.root], share, batch.paths))
         position[batch.root] += share
     return tuple(trees)
+
+
+def played_backwards(
+    gather: Callable[[Mapping[Arc, Fraction]], Outcome], bandwidths: Mapping[Arc, Fraction], nodes: int
+) -> Outcome:
+    """The reduce_scatter that mirrors an all_gather: `gather` on the network with every link reversed, undone."""
+    mirror = gather({(v, u): bandwidth for (u, v), bandwidth in bandwidths.items()})
+    senders = tuple(node for node in range(nodes) if node not in mirror.cut)
+    return Outcome(reversed_trees(mirror.trees), mirror.shards, mirror.optimum, senders, mirror.trees_per_rank)
 
 
 def reversed_trees(trees: Iterable[Tree]) -> tuple[Tree, ...]:

@@ -47,7 +47,8 @@ def best_chunks(levels: int, bandwidth_seconds: float, latency: float, most: int
     """
     if latency == 0:
         return most if levels > 1 else 1
-    below = isqrt(int((levels - 1) * bandwidth_seconds / latency))
+    ratio = (levels - 1) * bandwidth_seconds / latency  # infinite for the tiniest latencies
+    below = isqrt(int(min(ratio, float(most) ** 2)))
     candidates = {min(max(count, 1), most) for count in (below, below + 1)}
     return min(sorted(candidates), key=lambda count: (count + levels - 1) * (latency + bandwidth_seconds / count))
 

@@ -9,12 +9,10 @@ from fractions import Fraction
 from itertools import accumulate
 from math import gcd, lcm
 
-from comm_plans.errors import PlansError, TopologyError
-from comm_plans.forest.all_gather import attempts
-from comm_plans.forest.few_trees import whole_capacities
-from comm_plans.forest.general import CapacityLost, pack_forest
+from comm_plans.errors import PlansError
+from comm_plans.forest.all_gather import attempts, packed
 from comm_plans.forest.optimum import Arc, find_optimum
-from comm_plans.forest.outcome import Outcome, broadcast_trees, reversed_trees
+from comm_plans.forest.outcome import Outcome, broadcast_trees, played_backwards
 
 
 def weights_of(shards: Sequence[Fraction]) -> tuple[int, ...]:
@@ -43,16 +41,11 @@ def weighted_all_gather(
     terminals, total = dict(enumerate(weights)), sum(weights)
     optimum = find_optimum(bandwidths, terminals, nodes)
     shards = tuple(Fraction(weight, total) for weight in weights)
-    for trees, scale in attempts(bandwidths, terminals, nodes, optimum.inverse_rate, trees_per_weight, tolerance):
-        roots = {node: trees * weight for node, weight in terminals.items()}
-        try:
-            batches = pack_forest(whole_capacities(bandwidths, scale), roots, nodes)
-        except CapacityLost:
-            continue
-        starts = list(accumulate(shards[:-1], initial=Fraction(0)))
-        placed = broadcast_trees(batches, Fraction(1, trees * total), starts)
-        return Outcome(placed, shards, total / optimum.inverse_rate, optimum.cut, trees)
-    raise TopologyError(f"no {trees_per_weight} trees for each root were found; leave the number of trees open")
+    tries = attempts(bandwidths, terminals, nodes, optimum.inverse_rate, trees_per_weight, tolerance)
+    batches, trees = packed(bandwidths, terminals, nodes, tries)
+    starts = list(accumulate(shards[:-1], initial=Fraction(0)))
+    placed = broadcast_trees(batches, Fraction(1, trees * total), starts)
+    return Outcome(placed, shards, total / optimum.inverse_rate, optimum.cut, trees)
 
 
 def weighted_reduce_scatter(
@@ -63,10 +56,9 @@ def weighted_reduce_scatter(
     tolerance: Fraction = Fraction(0),
 ) -> Outcome:
     """The weighted all_gather of the reversed network, played backwards."""
-    against = {(v, u): bandwidth for (u, v), bandwidth in bandwidths.items()}
-    mirror = weighted_all_gather(against, weights, nodes, trees_per_weight, tolerance)
-    senders = tuple(node for node in range(nodes) if node not in mirror.cut)
-    return Outcome(reversed_trees(mirror.trees), mirror.shards, mirror.optimum, senders, mirror.trees_per_rank)
+    return played_backwards(
+        lambda links: weighted_all_gather(links, weights, nodes, trees_per_weight, tolerance), bandwidths, nodes
+    )
 
 
 def root_weights(ranks: int, root: int) -> tuple[int, ...]:

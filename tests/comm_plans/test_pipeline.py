@@ -74,3 +74,7 @@ def test_only_forests_are_chunked_and_only_so_far() -> None:
     for chunks in (0, 10**7):
         with pytest.raises(PlansError, match="give 1 to"):
             pipeline(forest, chunks)
+
+
+def test_the_tiniest_latency_takes_as_many_chunks_as_there_may_be() -> None:
+    assert best_chunks(4, 1.0, 1e-320, 1000) == 1000

@@ -174,7 +174,7 @@ def test_passwords_do_not_reach_the_file(tmp_path: Path) -> None:
     assert "postgresql://ann:***@db/x" in path.read_text()
 
 
-def test_events_of_a_real_run_survive(tmp_path: Path) -> None:
+def test_events_of_a_whole_run_survive(tmp_path: Path) -> None:
     recorded = read_journal(Path(__file__).parent.parent / "data" / "journal_autolrs.jsonl")
     assert sum(isinstance(event, Validated) for event in recorded) > 10
     write(tmp_path / "journal.jsonl", recorded)

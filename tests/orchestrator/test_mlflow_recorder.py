@@ -230,7 +230,7 @@ def test_six_processes_at_once_on_a_fresh_database(tmp_path: Path) -> None:
 def test_a_server_killed_in_mid_run_and_back_later(tmp_path: Path, database: str) -> None:
     port = _free_port()
     uri = f"http://127.0.0.1:{port}"
-    server = _server(port, database)
+    server = _server(port, database, tmp_path)
     recorder = MlflowRecorder(tmp_path / "run", uri, "killed", tmp_path)
     for event in EVENTS[:4]:
         recorder.record(event)
@@ -243,7 +243,7 @@ def test_a_server_killed_in_mid_run_and_back_later(tmp_path: Path, database: str
     assert time.monotonic() - began < 21
     assert recorder.notice is not None
 
-    server = _server(port, database)
+    server = _server(port, database, tmp_path)
     try:
         following = MlflowRecorder(tmp_path / "next", uri, "killed", tmp_path)
         assert following.run_id(timeout=180) is not None  # a server just started is slow to answer
@@ -272,10 +272,11 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _server(port: int, database: str) -> subprocess.Popen:
+def _server(port: int, database: str, folder: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     process = subprocess.Popen(
         [*command, "--backend-store-uri", database],
+        cwd=folder,  # where the server keeps artifacts
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
