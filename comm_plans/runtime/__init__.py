@@ -1,0 +1,1 @@
+"""A plan on a live torch process group."""
