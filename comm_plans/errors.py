@@ -27,6 +27,14 @@ class TooFine(TopologyError, OverflowError):  # noqa: N818 - says what the bandw
     """Bandwidths so far apart that their exact flows do not fit the 62 bits that flows are counted in."""
 
 
+class ClusterError(PlansError):
+    """A cluster of servers, or the file it came from, makes no sense."""
+
+
+class TrafficError(PlansError):
+    """A traffic matrix, or the file it came from, is no amount of bytes from every rank to every other."""
+
+
 class PlanError(PlansError):
     """A plan does not do what it claims, or is no plan at all."""
 

@@ -7,12 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _VARIABLE = "ORCHESTRATOR_GUARD"
-# Reads until this process's end of the pipe is gone, however it went, and then ends whoever inherited the mark.
+# Reads until this process's end of the pipe is gone, however it went, and then ends whoever inherited the mark. One look
+# is not enough: a process may start another while its own end is on the way.
 _SCRIPT = """
 cat > /dev/null
-for file in $(grep -las "$0" /proc/[0-9]*/environ); do
-  pid=${file#/proc/}
-  kill -9 "${pid%/environ}" 2> /dev/null
+looks=0
+while [ $looks -lt 50 ]; do
+  files=$(grep -las "$0" /proc/[0-9]*/environ)
+  [ -n "$files" ] || break
+  for file in $files; do
+    pid=${file#/proc/}
+    kill -9 "${pid%/environ}" 2> /dev/null
+  done
+  looks=$((looks + 1))
+  sleep 0.1
 done
 """
 
