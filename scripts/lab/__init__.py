@@ -1,0 +1,1 @@
+"""The network lab: hosts, switches and shaped links made of network namespaces, so that plans meet real TCP."""
