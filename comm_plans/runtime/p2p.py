@@ -1,0 +1,133 @@
+"""Programs over tagged sends and receives of any torch process group.
+
+Each tree and direction of a program is a lane with a thread of its own, which takes the jobs in order; so the next job
+starts on a tree as soon as the last one has left it. A lane keeps two receives posted for each rank it hears from: gloo
+sends once a receive is posted, so that this window is the flow control. Messages of one tag arrive in their order.
+"""
+
+from __future__ import annotations
+
+from threading import Condition, Thread
+from time import monotonic
+
+import torch.distributed as dist
+from torch import Tensor
+
+from comm_plans.errors import listed
+from comm_plans.runtime.agreement import Meeting, check_digests
+from comm_plans.runtime.lanes import Lane, PointToPoint, Task, lanes_of
+from comm_plans.runtime.notice_board import NoticeBoard
+from comm_plans.runtime.program import RankProgram
+from comm_plans.runtime.transport import Job, TransportError
+
+SILENCE = 0.6  # seconds without an arrival after which a store that is gone means that rank 0 is
+
+
+class P2PTransport:
+    """The transport over `group`, which nobody else may use. See `Transport` for what its methods do.
+
+    store: where ranks compare plans and tell one another of failures, under a prefix that no other group uses.
+    deadline: least seconds after which a silent peer is an error; ten times the predicted time where that is more.
+    """
+
+    def __init__(self, group: PointToPoint, store: dist.Store, deadline: float = 5.0) -> None:
+        self._group = group
+        self._meeting = Meeting(dist.PrefixStore("plans", store), group.rank(), group.size())
+        self._deadline = deadline
+        self._lanes: dict[str, list[Lane]] = {}
+        self._next_tag = 0
+        self._tasks: list[Task] = []
+        self._failure: TransportError | None = None
+        self._changed = Condition()
+        self._board = NoticeBoard(dist.PrefixStore("failures", store), self._heard)
+        self._thread = Thread(target=self._watch, name="plan deadlines", daemon=True)
+        self._thread.start()
+
+    def submit(self, program: RankProgram, buffer: Tensor) -> Job:
+        """Start a collective; see `Transport.submit`."""
+        self._check()
+        lanes = self._lanes.get(program.digest) or self._open(program)
+        seconds = max(self._deadline, 10 * program.seconds(buffer.nbytes))
+        task = Task(program, buffer, seconds, len(lanes))
+        with self._changed:
+            self._check()
+            self._tasks.append(task)
+            self._changed.notify()
+            self._board.busy(True)
+        task.job.add_done_callback(lambda job: self._ended(task))
+        for lane in lanes:
+            lane.put(task)
+        return task.job
+
+    def release(self, program: RankProgram) -> None:
+        """Let the program's jobs end, then its threads; see `Transport.release`."""
+        for lane in self._lanes.pop(program.digest, []):
+            lane.end()
+
+    def close(self, reason: str = "the transport was closed") -> None:
+        """Fail open jobs and end all threads; one that hangs in a receive ends at its deadline."""
+        self._fail(TransportError(reason))
+        for lanes in self._lanes.values():
+            for lane in lanes:
+                lane.end(0.0 if lane.waiting_for is not None else 1.0)
+        self._lanes.clear()
+        self._board.close()
+        self._thread.join()
+
+    def _open(self, program: RankProgram) -> list[Lane]:
+        check_digests(self._meeting, program)
+        lanes = []
+        for tree in program.trees:
+            lanes += lanes_of(self._group, tree, self._next_tag, self._broke)
+            self._next_tag += 2
+        self._lanes[program.digest] = lanes
+        return lanes
+
+    def _check(self) -> None:
+        if self._failure:
+            raise TransportError(f"{self._failure}; make the group anew")
+
+    def _ended(self, task: Task) -> None:
+        with self._changed:
+            self._tasks.remove(task)
+            self._board.busy(bool(self._tasks))
+
+    def _broke(self, error: TransportError) -> None:
+        """A lane has failed: tell the caller first and then the others, whom the store may no longer reach."""
+        if self._fail(error):
+            self._board.post(str(error))
+
+    def _fail(self, error: TransportError) -> bool:
+        """End all jobs with the first error that there is; whether this was it."""
+        with self._changed:
+            first, self._failure = self._failure is None, self._failure or error
+            tasks = list(self._tasks)
+            self._changed.notify()
+        for task in tasks:
+            task.job.finish(self._failure)
+        return first
+
+    def _heard(self, notice: str | None) -> None:
+        if notice is not None:
+            self._fail(TransportError(notice))
+            return
+        with self._changed:
+            silent = all(monotonic() - task.last_arrival > SILENCE for task in self._tasks)
+        if silent:
+            self._fail(TransportError("rank 0 and its store are gone; look at its own output for the cause"))
+
+    def _watch(self) -> None:
+        """Fail when a task is not done at its deadline."""
+        with self._changed:
+            while not self._failure:
+                next_deadline = min((task.deadline for task in self._tasks), default=None)
+                self._changed.wait(None if next_deadline is None else max(0.0, next_deadline - monotonic()))
+                if any(task.deadline <= monotonic() for task in self._tasks):
+                    break
+        if not self._failure:
+            self._broke(TransportError(self._silent_peers()))
+
+    def _silent_peers(self) -> str:
+        peers = {lane.waiting_for for lanes in self._lanes.values() for lane in lanes} - {None}
+        names = listed(f"rank {peer}" for peer in sorted(peers, key=str))
+        return f"no word from {names or 'any rank'} within the deadline; look whether they hang or lag behind"
