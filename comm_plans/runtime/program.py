@@ -56,6 +56,9 @@ class RankProgram:
     digest: str
     trees: tuple[TreePart, ...]
 
+    def __hash__(self) -> int:
+        return hash((self.digest, self.rank))
+
     def piece(self, tree: TreePart, elements: int) -> tuple[int, int]:
         """Elements `[low, high)` of a full buffer of `elements` that the tree carries; the trees tile it exactly.
 
