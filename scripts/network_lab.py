@@ -6,8 +6,9 @@
     sudo .venv/bin/python scripts/network_lab.py cut conf/topologies/star.yaml h0-switch
     sudo .venv/bin/python scripts/network_lab.py down
 
-`run` starts COMMAND once a rank, with the environment that torch.distributed reads, in the lab that is up or in one that
-comes and goes with it. `up --ray` adds a Ray node a rank, on a network beside the shaped one.
+`run` starts COMMAND once a rank, with the environment that torch.distributed reads, in the lab that is up or in one
+that comes and goes with it. `up --ray` adds a Ray node a rank, on a network beside the shaped one. A link that was cut
+is whole again when the lab has been down and up; one that was degraded also by `degrade` with its old rate.
 """
 
 from __future__ import annotations

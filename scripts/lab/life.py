@@ -87,9 +87,7 @@ def load_for(file: Path) -> LabState:
             f"the lab of {state.topology} is half built: another up is at work or was killed; run down first"
         )
     if state.digest != digest(Topology.load(file)):
-        raise LabError(
-            f"the lab that is up was built from {state.topology}, not from {file} as it is now; run down first"
-        )
+        raise LabError(f"the lab that is up was built from {state.topology}, not {file} as it is now; run down first")
     return state
 
 

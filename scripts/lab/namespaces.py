@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -21,7 +21,7 @@ MARK = "NETWORK_LAB_MARK"
 
 def present() -> set[str]:
     """Names of the namespaces on this machine."""
-    return set(os.listdir(FOLDER)) if FOLDER.is_dir() else set()
+    return {path.name for path in FOLDER.glob("*")}
 
 
 def enter(namespace: str | Path) -> None:
@@ -73,7 +73,5 @@ def end_processes(state: LabState) -> None:
 
 
 def _signal(process: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(process, number)
-    except ProcessLookupError:
-        pass

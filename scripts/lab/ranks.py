@@ -1,4 +1,4 @@
-"""One command on every rank of a lab: each in its namespace, with torch's environment, and its name before each line."""
+"""One command on every rank of a lab: in its namespace, with torch's environment, and its name before each line."""
 
 from __future__ import annotations
 

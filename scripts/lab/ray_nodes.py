@@ -1,8 +1,8 @@
 """Ray on a lab: a head without processors in the root namespace, where drivers run, and one node a rank.
 
 Ray's own traffic crosses the management network. A rank's node has one processor and the resource `rank:NAME`. Nodes
-start one after another: at once, some never join. They carry the lab's mark, by which `down` ends them; `ray stop` would
-end every Ray of the machine.
+start one after another: at once, some never join. They carry the lab's mark, by which `down` ends them; `ray stop`
+would end every Ray of the machine.
 """
 
 from __future__ import annotations
