@@ -25,7 +25,7 @@ CONF = _BESIDE_PACKAGE if _BESIDE_PACKAGE.is_dir() else Path(__file__).parent / 
 
 @dataclass
 class ClusterConfig:
-    """Where the workers run. `address`: local, auto, host:port or ray://host:port."""
+    """Where the workers run. `address`: local, auto, lab, host:port or ray://host:port."""
 
     address: str
     workers: int
@@ -36,9 +36,14 @@ class ClusterConfig:
 
 @dataclass
 class CommunicationConfig:
-    """How gradients travel. `backend`: auto, gloo or nccl."""
+    """How gradients travel. `method`: backend or planned; `backend`: auto, gloo or nccl; the rest is for planned."""
 
+    method: str
     backend: str
+    transport: str
+    interface: str | None
+    threshold_bytes: int | None
+    strict: bool
 
 
 @dataclass
@@ -148,6 +153,7 @@ class Config:
     outputs: str
     dry_run: bool
     evaluate: str | None
+    topology: str
     size: dict[str, Any]
     task: dict[str, Any]
     model: dict[str, Any]
@@ -176,6 +182,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
         raise UserError(sentence_of(error)) from error
     assert isinstance(config, Config)
     _make_data_absolute(config.task)
+    config.topology = _located(config.topology)
     for name in ("task", "model", "optimizer"):
         _check_types(getattr(config, name), name)
     _check_model_fits(config.task)
@@ -266,6 +273,14 @@ def _make_data_absolute(task: Json) -> None:
         task["data"] = str(Path(data).absolute())
 
 
+def _located(topology: str) -> str:
+    """A file's absolute path, also of one that came with the installation; every other word as it is."""
+    for path in (Path(topology), CONF / "topologies" / topology):
+        if path.suffix and path.is_file():
+            return str(path.absolute())
+    return topology
+
+
 def _check_types(tree: Json, key: str) -> None:
     """The classes that come with the project have typed keys; a person's own are checked by their constructor."""
     target = tree.get("_target_")
@@ -308,7 +323,12 @@ def _check_ranges(config: Config) -> None:
     _require(config.clip is None or config.clip > 0, "clip", config.clip, "above 0, or null for no clipping")
     _require(cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", cluster.gpus_per_worker, "0 or 1")
     _require_one_of("precision", config.precision, "float32", "bfloat16", "float16")
-    _require_one_of("communication.backend", config.communication.backend, "auto", "gloo", "nccl")
+    communication = config.communication
+    _require_one_of("communication.method", communication.method, "backend", "planned")
+    _require_one_of("communication.backend", communication.backend, "auto", "gloo", "nccl")
+    _require_one_of("communication.transport", communication.transport, "streams", "p2p")
+    threshold = communication.threshold_bytes
+    _require(threshold is None or threshold >= 0, "communication.threshold_bytes", threshold, "0 or more, or null")
 
 
 def _require_one_of(key: str, value: str, *allowed: str) -> None:

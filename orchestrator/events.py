@@ -45,12 +45,32 @@ class JobReady:
 
 @dataclass(frozen=True)
 class PlanChosen:
-    """How gradients travel. `source` is cache, solved or none; algbw an exact fraction in GB/s or None."""
+    """How gradients travel. `source` is cache, solved or none; algbw an exact fraction in GB/s or None.
+
+    network: the topology's name. optimal: whether no plan is faster. seconds: of looking up or solving. picture: SVG.
+    """
 
     source: str
     key: str | None = None
     collective: str | None = None
     algbw: str | None = None
+    network: str | None = None
+    optimal: bool | None = None
+    seconds: float = 0.0
+    picture: str | None = None
+
+
+@dataclass(frozen=True)
+class CommunicationMeasured:
+    """What rank 0's group has moved since the workers started, by collective.
+
+    rule: from how many bytes on each collective goes by plan, in words. rows: collective → counters, such as
+    planned_calls, planned_bytes, planned_seconds, predicted_seconds, other_calls, other_bytes.
+    """
+
+    step: int
+    rule: str
+    rows: dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -150,6 +170,7 @@ Event = (
     | RunResumed
     | JobReady
     | PlanChosen
+    | CommunicationMeasured
     | ProbeRan
     | ForecastMade
     | RateChosen

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from orchestrator.events import (
+    CommunicationMeasured,
     Event,
     ForecastMade,
     JobReady,
@@ -64,6 +65,7 @@ class History:
     started: RunStarted | None = None
     job: JobReady | None = None
     plan: PlanChosen | None = None
+    communication: CommunicationMeasured | None = None
     found: RangeChosen | None = None
     ended: RunEnded | None = None
     segments: list[Segment] = field(default_factory=list)
@@ -163,6 +165,8 @@ def _add(story: History, event: Event) -> None:
             story.job = event
         case PlanChosen():
             story.plan = event
+        case CommunicationMeasured():
+            story.communication = event
         case RangeChosen():
             story.found = event
         case ProbeRan():

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from orchestrator.cluster.job import JobFailed
+from orchestrator.communication import measured_bandwidth
 from orchestrator.config import Config
 from orchestrator.errors import UserError
 from orchestrator.events import Json, PlanChosen, RunEnded
 from orchestrator.execution import TrainingDiverged
-from orchestrator.history import history
+from orchestrator.history import History, history
 from orchestrator.recording import Recording
 from orchestrator.run_folder import write_result
 from orchestrator.stopping import Stopped, ignoring_signals, stopping_on_signals
@@ -49,7 +50,6 @@ def _result(config: Config, recording: Recording, state: str, reason: str | None
     values = config.to_json()
     wall_seconds = recording.seconds
     summary = summarise(recording.events, wall_seconds)
-    plan = history(recording.events).plan or PlanChosen("none")
     return {
         "state": state,
         "reason": reason,
@@ -67,7 +67,20 @@ def _result(config: Config, recording: Recording, state: str, reason: str | None
         "test": summary["test"],
         "scores": summary["scores"],
         "lr_by_step": summary["lr_by_step"],
-        "plan": {"key": plan.key, "collective": plan.collective, "algbw": plan.algbw, "source": plan.source},
+        "plan": _plan(history(recording.events)),
         "mlflow_run_id": recording.mlflow_run_id(),
         "weights_sha256": weights,
+    }
+
+
+def _plan(story: History) -> Json:
+    plan = story.plan or PlanChosen("none")
+    measured = story.communication and measured_bandwidth(story.communication, str(plan.collective))
+    return {
+        "key": plan.key,
+        "collective": plan.collective,
+        "algbw": plan.algbw,
+        "source": plan.source,
+        "network": plan.network,
+        "measured_algbw": measured,
     }

@@ -5,15 +5,16 @@ from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 
-from orchestrator.cluster.connection import ClusterOptions, connect
+from orchestrator.cluster.connection import Cluster, ClusterOptions, connect
 from orchestrator.cluster.job import Job, JobSpec
+from orchestrator.cluster.lab import LAB, lab_interface
 from orchestrator.cluster.snapshots import SnapshotStore
 from orchestrator.config import Config
 from orchestrator.events import (
+    CommunicationMeasured,
     Event,
     ForecastMade,
     JobReady,
-    PlanChosen,
     ProbeRan,
     RangeChosen,
     RateChosen,
@@ -24,6 +25,7 @@ from orchestrator.events import (
 from orchestrator.execution import Execution
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Choice, Finding, Forecast, Policy, Train
+from orchestrator.plan_choice import PlanChoice, choose_plan
 from orchestrator.recording import Recording
 from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
 
@@ -33,11 +35,8 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
     policy = make_policy(config.lr, config.steps, config.seed)
     resuming = len(recording.events) > 1  # a new run has only begun
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
-    with connect(cluster_options(config)) as cluster, Job(job_spec(config, run_id)) as job:
-        for warning in cluster.warnings:
-            recording.emit(Warned(warning))
+    with connect(cluster_options(config)) as cluster, _job(config, run_id, cluster, recording) as job:
         recording.emit(JobReady(**asdict(job.start())))
-        recording.emit(PlanChosen("none"))
         execution = Execution(job, recording.emit)
         if resuming:
             _take_up(execution, policy, job, store, recording)
@@ -49,8 +48,24 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
                 if config.evaluation.at_stage_end:
                     execution.score()
         execution.validate("test")
+        _measure_communication(config, execution.step, job, recording)
         job.save_weights(folder / WEIGHTS)
         return job.weights_sha256()
+
+
+def _job(config: Config, run_id: str, cluster: Cluster, recording: Recording) -> Job:
+    """The gang to be, with the plan that its gradients will follow."""
+    choice = choose_plan(config)
+    for remark in (*cluster.warnings, *choice.remarks):
+        recording.emit(Warned(remark))
+    recording.emit(choice.event)
+    return Job(job_spec(config, run_id, choice))
+
+
+def _measure_communication(config: Config, step: int, job: Job, recording: Recording) -> None:
+    measured = job.communication()
+    if measured is not None:
+        recording.emit(CommunicationMeasured(step, **measured))
 
 
 def cluster_options(config: Config) -> ClusterOptions:
@@ -58,8 +73,9 @@ def cluster_options(config: Config) -> ClusterOptions:
     return ClusterOptions(**asdict(config.cluster), log_to_driver=config.debug.log_to_driver)
 
 
-def job_spec(config: Config, run_id: str) -> JobSpec:
-    """What every rank is to build."""
+def job_spec(config: Config, run_id: str, choice: PlanChoice | None = None) -> JobSpec:
+    """What every rank is to build, and the plan that it will follow."""
+    choice = choice or PlanChoice()
     options = {
         "batch_size": config.batch_size,
         "accumulate": config.accumulate,
@@ -80,7 +96,21 @@ def job_spec(config: Config, run_id: str) -> JobSpec:
         gpus=config.cluster.gpus_per_worker,
         backend=config.communication.backend,  # type: ignore[arg-type]
         search_paths=config.search_paths,
+        pins=choice.pins,
+        plans=choice.plans,
+        interface=_interface(config),
+        planned_options={
+            "transport": config.communication.transport,
+            "threshold_bytes": config.communication.threshold_bytes,
+            "strict": config.communication.strict,
+        },
     )
+
+
+def _interface(config: Config) -> str | None:
+    """Of the data: what was asked for; in the lab, the shaped one."""
+    in_lab = config.cluster.address == LAB
+    return config.communication.interface or (lab_interface() if in_lab else None)
 
 
 def _take_up(execution: Execution, policy: Policy, job: Job, store: SnapshotStore, recording: Recording) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+
+from comm_plans.runtime.options import PlannedOptions
 
 Backend = Literal["gloo", "nccl"]
 
@@ -33,11 +35,20 @@ def _store(address: str, port: int, world_size: int, timeout: float, is_master: 
 
 @contextmanager
 def process_group(
-    store: dist.Store, rank: int, world_size: int, backend: Backend = "gloo", timeout: float = 60.0
+    store: dist.Store,
+    rank: int,
+    world_size: int,
+    backend: Backend = "gloo",
+    timeout: float = 60.0,
+    planned: PlannedOptions | None = None,
 ) -> Iterator[None]:
-    """Be `rank` of a group inside the block. timeout: seconds after which a silent peer is an error (RuntimeError)."""
+    """Be `rank` of a group inside the block. timeout: seconds after which a silent peer is an error (RuntimeError).
+
+    planned: how its collectives travel along plans, as far as there are plans for them.
+    """
     limit = timedelta(seconds=timeout)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=limit)
+    name = "planned" if planned else backend
+    dist.init_process_group(name, store=store, rank=rank, world_size=world_size, timeout=limit, pg_options=planned)
     try:
         yield
     finally:

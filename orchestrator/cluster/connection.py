@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from orchestrator.cluster.guard import guarded
+from orchestrator.cluster.lab import LAB, lab_address
 from orchestrator.errors import UserError
 from orchestrator.stopping import Stopped
 
@@ -26,7 +27,7 @@ CLIENT_PORT = 10001
 class ClusterOptions:
     """Where the workers run, and what they need.
 
-    address: "local", "auto", "host:port" or "ray://host:port". cpus and gpus are those of one worker.
+    address: "local", "auto", "lab", "host:port" or "ray://host:port". cpus and gpus are those of one worker.
     object_store_bytes: of a local Ray.
     """
 
@@ -160,7 +161,9 @@ def _join(options: ClusterOptions) -> str | None:
 
 
 def _resolved(address: str) -> str:
-    """What "auto" stands for, where an environment variable or the file of the last 'ray start' says so."""
+    """What "lab" stands for, and "auto", where an environment variable or the file of the last 'ray start' says so."""
+    if address == LAB:
+        return lab_address()
     if address != "auto":
         return address
     noted = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
@@ -176,7 +179,7 @@ def require_answer(address: str) -> None:
     if not colon and address.startswith("ray://"):
         host, port = host_and_port, str(CLIENT_PORT)
     if not host or not port.isdigit():
-        raise UserError(f"cluster.address={address} must be local, auto, host:port or ray://host:port")
+        raise UserError(f"cluster.address={address} must be local, auto, lab, host:port or ray://host:port")
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
         with grpc.insecure_channel(f"{host}:{port}") as channel:

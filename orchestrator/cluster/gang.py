@@ -132,8 +132,7 @@ def _place(spec: JobSpec, name: str) -> Any:
 
     resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
     check_capacity(spec.world_size, spec.cpus, spec.gpus, resources)
-    bundle = {"CPU": spec.cpus, **({"GPU": spec.gpus} if spec.gpus else {})}
-    group = ray.util.placement_group([bundle] * spec.world_size, strategy="PACK", name=name)
+    group = ray.util.placement_group(_bundles(spec), strategy="PACK", name=name)
     begin = monotonic()
     while not group.wait(timeout_seconds=0.5):
         stats = ray.util.placement_group_table(group)["stats"]
@@ -150,6 +149,12 @@ def _place(spec: JobSpec, name: str) -> Any:
                 f"free: {_amounts(ray.available_resources())}; wait for other jobs, or ask for less"
             )
     return group
+
+
+def _bundles(spec: JobSpec) -> list[dict[str, float]]:
+    """What each rank needs where it stands."""
+    needs = {"CPU": spec.cpus, **({"GPU": spec.gpus} if spec.gpus else {})}
+    return [{**needs, pin: 0.001} for pin in spec.pins] or [needs] * spec.world_size
 
 
 def _amounts(resources: dict[str, float]) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _VARIABLE = "ORCHESTRATOR_GUARD"
-# Reads until this process's end of the pipe is gone, however it went, and then ends whoever inherited the mark. One look
-# is not enough: a process may start another while its own end is on the way.
+# Reads until this process's end of the pipe is gone, however it went, and then ends whoever inherited the mark. Looks
+# again until none is left: a process may start another while its own end is on the way.
 _SCRIPT = """
 cat > /dev/null
 looks=0

@@ -70,6 +70,11 @@ class Job:
         scores: tuple[dict[str, float], list[str]] = self._workers.call_rank(0, "evaluate")
         return scores
 
+    def communication(self) -> Json | None:
+        """The rule and counters of rank 0's planned group: {"rule", "rows"}; None where the group knows no plan."""
+        found: Json | None = self._workers.call_rank(0, "communication")
+        return found
+
     def keep(self, name: str) -> None:
         """Keep the whole present state in the workers' memory; a second one of the same name replaces the first."""
         self._workers.call("keep", name)

@@ -17,6 +17,8 @@ class JobSpec:
     options: the fields of `trainers.TrainerOptions`; the device follows from `gpus`.
     cpus, gpus: of one rank. search_paths: folders from which the workers import a person's own modules.
     share_folder: whether the nodes see the driver's snapshot folder; None finds out.
+    pins: a Ray resource for each rank that ties it to its place; empty: anywhere. plans: what gradients travel by, in
+    JSON form; empty: the backend's own way. interface: of the data. planned_options: how plans are carried out.
     place_seconds: how long to wait for room on a busy cluster. peer_seconds: how long a rank waits for another in a
     collective. call_seconds: how long the driver waits for any one answer.
     """
@@ -31,6 +33,10 @@ class JobSpec:
     backend: Literal["auto", "gloo", "nccl"] = "auto"
     search_paths: list[str] = field(default_factory=list)
     share_folder: bool | None = None
+    pins: tuple[str, ...] = ()
+    plans: list[Json] = field(default_factory=list)
+    interface: str | None = None
+    planned_options: Json = field(default_factory=dict)
     place_seconds: float = 60.0
     peer_seconds: float = 300.0
     call_seconds: float = 1800.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.cluster.job_spec import JobSpec
 
 if TYPE_CHECKING:
+    from comm_plans.runtime.options import PlannedOptions
     from trainers.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -79,6 +80,12 @@ class Worker:
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own evaluation, on rank 0 alone."""
         return self._trainer.evaluate()
+
+    def communication(self) -> Json | None:
+        """How this rank's group decides between plan and backend, and what it has moved; None without plans."""
+        from trainers.communication import measured_communication
+
+        return measured_communication() if self._spec.plans and self._spec.world_size > 1 else None
 
     def keep(self, name: str) -> None:
         """Keep the present state in memory; the memory of an earlier one of the same name is used again."""
@@ -159,13 +166,25 @@ class Worker:
     def _meet(self, address: str, port: int, device: str) -> None:
         from trainers.communication import join_store, process_group
 
+        if self._spec.interface:
+            os.environ["GLOO_SOCKET_IFNAME"] = self._spec.interface
         if self._spec.world_size == 1:
             return
         if self._rank > 0:
             self._store = join_store(address, port, self._spec.world_size)
         backend = self._spec.backend_on(device)
-        group = process_group(self._store, self._rank, self._spec.world_size, backend, self._spec.peer_seconds)
-        self._open.enter_context(group)
+        whole = (self._store, self._rank, self._spec.world_size, backend, self._spec.peer_seconds)
+        self._open.enter_context(process_group(*whole, planned=self._planned()))
+
+    def _planned(self) -> "PlannedOptions | None":
+        """How the group goes by plan, if there is one."""
+        if not self._spec.plans:
+            return None
+        from comm_plans.live import LivePlans
+        from comm_plans.runtime.options import PlannedOptions
+
+        plans = LivePlans.from_documents(self._spec.plans)
+        return PlannedOptions(plans=plans, interface=self._spec.interface, **self._spec.planned_options)
 
 
 def rank_file(rank: int) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from orchestrator.communication import plan_sentence
 from orchestrator.events import JobReady, Json, PlanChosen, RunEnded, RunResumed, RunStarted
 from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
 from orchestrator.recorders.secrets import mask
@@ -43,7 +44,7 @@ def workers(event: JobReady) -> RenderableType:
 
 def plan(event: PlanChosen) -> RenderableType:
     """How gradients will travel."""
-    return Text(f"gradients travel by a verified {event.collective} plan ({event.source}), {event.algbw} GB/s")
+    return Text(plan_sentence(event))
 
 
 def interval(found: RangeFound) -> RenderableType:

@@ -1,5 +1,6 @@
 """The HTML of a report: what came out, the figures, every decision with its reasons, result and configuration."""
 
+import base64
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +9,9 @@ from html import escape
 from pathlib import Path
 from statistics import fmean
 
-from orchestrator.events import Json
+from orchestrator.communication import ROW_NAMES, plan_sentence
+from orchestrator.communication import rows as communication_rows
+from orchestrator.events import Json, PlanChosen
 from orchestrator.history import History, Stage
 from orchestrator.recorders.secrets import mask_all
 from orchestrator.summary import Summary
@@ -27,6 +30,7 @@ def page(story: History, summary: Summary, pictures: Mapping[str, str]) -> str:
         _figure(pictures.get("rates_and_losses")),
         _decisions(story, pictures.get("searches")),
         _section("Cost", _figure(pictures["cost"])),
+        _communication(story),
         _listed("Samples", (sample for score in story.scores[-1:] for sample in score.samples)),
         _listed("Warnings", story.warnings),
         _result(story),
@@ -87,6 +91,24 @@ def _decisions(story: History, picture: str | None) -> str:
     details = _table(("stage", "rate", "steps", "loss at its end", "forecast", "quality"), probes, numbers=range(6))
     body = f"{interval}{_figure(picture)}{table}<details><summary>Every probe</summary>{details}</details>"
     return _section("Decisions", body)
+
+
+def _communication(story: History) -> str:
+    if story.plan is None or story.plan.source == "none":
+        return ""
+    body = f"<p>{escape(plan_sentence(story.plan))}.</p>"
+    if story.communication is not None:
+        table = _table(ROW_NAMES, communication_rows(story.communication), numbers=range(1, len(ROW_NAMES)))
+        body += f"{table}<pre>{escape(story.communication.rule)}</pre>"
+    return _section("Communication", body + _figure(_plan_picture(story.plan)))
+
+
+def _plan_picture(plan: PlanChosen) -> str | None:
+    """The SVG as an image, in which nothing can run."""
+    if not plan.picture:
+        return None
+    data = base64.b64encode(plan.picture.encode()).decode()
+    return f'<img alt="the plan" src="data:image/svg+xml;base64,{data}">'
 
 
 def _decision(story: History, stage: Stage) -> list[str]:

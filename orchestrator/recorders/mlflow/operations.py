@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestrator.events import (
+    CommunicationMeasured,
     Event,
     ForecastMade,
     JobReady,
@@ -54,7 +55,9 @@ class Operations:
             case JobReady():
                 return [_tags(world_size=event.world_size, device=event.device, model_parameters=event.parameters)]
             case PlanChosen():
-                return [_tags(plan=event.source, plan_key=event.key, plan_algbw=event.algbw)]
+                return _plan(event)
+            case CommunicationMeasured():
+                return _communication(event, now)
             case StepsTrained():
                 return [_metrics(self._steps(event, now))]
             case Validated():
@@ -115,6 +118,16 @@ def _configuration(event: RunStarted) -> list[Operation]:
         {"op": "text", "file": "configuration.json", "text": json.dumps(config, indent=2)},
         _tags(run=event.run_id),
     ]
+
+
+def _plan(event: PlanChosen) -> list[Operation]:
+    tags = _tags(plan=event.source, plan_key=event.key, plan_algbw=event.algbw, plan_network=event.network)
+    return [tags, {"op": "text", "file": "plan.svg", "text": event.picture}] if event.picture else [tags]
+
+
+def _communication(event: CommunicationMeasured, now: int) -> list[Operation]:
+    rows = [_metrics(_prefixed(f"communication/{name}", row, now, event.step)) for name, row in event.rows.items()]
+    return [*rows, {"op": "text", "file": "communication.txt", "text": event.rule}]
 
 
 def _scores(event: Scored, now: int) -> list[Operation]:

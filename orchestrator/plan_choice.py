@@ -1,0 +1,78 @@
+"""Which plan the gradients follow: asked of the plan cache, which solves and verifies what it does not know."""
+
+from dataclasses import dataclass, field
+from time import monotonic
+
+from comm_plans.cache import PlanCache
+from comm_plans.errors import PlansError
+from comm_plans.exports.svg import svg
+from comm_plans.plan import Plan
+from comm_plans.question import Question
+from orchestrator.cluster.nodes import link_speeds, living_nodes
+from orchestrator.config import Config
+from orchestrator.errors import UserError
+from orchestrator.events import Json, PlanChosen
+from orchestrator.network import Site, site
+
+_COLLECTIVE = "all_reduce"
+
+
+@dataclass(frozen=True)
+class PlanChoice:
+    """How gradients will travel. `plans`: in their JSON form, for the workers; `pins`: a Ray resource for each rank.
+
+    remarks: what a person should know, in a sentence each.
+    """
+
+    event: PlanChosen = field(default_factory=lambda: PlanChosen("none"))
+    plans: list[Json] = field(default_factory=list)
+    pins: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def choose_plan(config: Config) -> PlanChoice:
+    """The plan for the network of a cluster that this process is connected to.
+
+    What cannot be planned is a UserError with communication.strict=true, else a remark and the backend's own way.
+    """
+    if config.communication.method == "backend":
+        return PlanChoice()
+    try:
+        return _planned(_site(config))
+    except (UserError, PlansError) as error:
+        if config.communication.strict:
+            raise UserError(str(error)) from error
+        return PlanChoice(remarks=(f"{error}; gradients travel by the backend's own all_reduce",))
+
+
+def _site(config: Config) -> Site:
+    cluster, nodes = config.cluster, living_nodes()
+    interface = config.communication.interface
+    return site(
+        config.topology,
+        cluster.address,
+        cluster.workers,
+        cluster.cpus_per_worker,
+        nodes,
+        lambda: link_speeds(nodes, interface),
+    )
+
+
+def _planned(network: Site) -> PlanChoice:
+    begin = monotonic()
+    plan, source = PlanCache().solve(network.topology, _COLLECTIVE)
+    event = _event(plan, source, monotonic() - begin)
+    return PlanChoice(event, [plan.to_document()], network.pins, (network.remark,) if network.remark else ())
+
+
+def _event(plan: Plan, source: str, seconds: float) -> PlanChosen:
+    return PlanChosen(
+        source,
+        key=Question.of(plan.topology, plan.collective).key,
+        collective=plan.collective,
+        algbw=str(plan.algbw),
+        network=plan.topology.name,
+        optimal=plan.optimal,
+        seconds=seconds,
+        picture=svg(plan),
+    )
