@@ -39,6 +39,7 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
     yield "task", f"{task_name(values)}, data {config.task.get('data', 'of its own')}"
     yield "where", f"Ray at {cluster.address}: {count_text(cluster.workers, 'worker')}, " + _each_worker(config)
     yield "step", f"{count_text(samples, 'sample')} ({config.batch_size} a worker, {config.precision})"
+    yield "gradients", _gradients(config)
     yield "learning rate", f"{policy_name(values)}, {count_text(cost.stages, 'stage')}"
     yield "training", count_text(cost.train_steps, "step")
     yield "search", f"at most {count_text(cost.probe_steps, 'step')}, {cost.probe_steps / total:.0%} of all steps"
@@ -49,6 +50,12 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
 def _each_worker(config: Config) -> str:
     gpus = f" and {count_text(config.cluster.gpus_per_worker, 'GPU')}" if config.cluster.gpus_per_worker else ""
     return f"{count_text(config.cluster.cpus_per_worker, 'CPU')}{gpus} each"
+
+
+def _gradients(config: Config) -> str:
+    if config.communication.method == "backend":
+        return f"by the backend's own all_reduce ({config.communication.backend})"
+    return f"by a plan for topology={config.topology}, over {config.communication.transport}"
 
 
 def _how_long(steps: int, values: Json, outputs: Path) -> str:
