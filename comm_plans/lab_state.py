@@ -13,7 +13,7 @@
     management         {name, namespace, interface, address} of the unshaped network that Ray uses, or null:
                        the namespace that holds it, and what the root namespace reaches it by
     ray_address        host:port that a driver in the root namespace joins, or null
-    ray_folder         Ray's temporary folder, or null
+    ray_folder         Ray's temporary folder, which holds the token that its driver must show, or null
 
 Nothing but the standard library is imported: a worker may read this before anything else.
 """
@@ -75,6 +75,11 @@ class LabState:
     def nodes(self) -> tuple[LabNode, ...]:
         """Ranks in rank order, then switches."""
         return self.ranks + self.switches
+
+    @property
+    def ray_environment(self) -> dict[str, str]:
+        """What a driver must have in its environment before it imports ray."""
+        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": f"{self.ray_folder}/token"}
 
     @classmethod
     def path(cls) -> Path:

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
 from subprocess import DEVNULL, STDOUT
 
 from comm_plans.lab_state import LabError, LabNode, LabState
@@ -27,7 +29,9 @@ STORE = f"--object-store-memory={100 * 1024**2}"
 def start_ray(state: LabState, management: LabNode) -> LabState:
     """Start head and nodes; returns the state with Ray's address. Raises LabError when one does not start in time."""
     address = f"{management.address}:{_free_port(management.address)}"
-    state = save(replace(state, ray_address=address, ray_folder=tempfile.mkdtemp(prefix="netlab-ray-")))
+    folder = tempfile.mkdtemp(prefix="netlab-ray-")  # ours alone, and with it the token
+    state = save(replace(state, ray_address=address, ray_folder=folder))
+    Path(folder, "token").write_text(token_hex(32))
     _start(state, "the head", *_head_options(state, management))
     for node in state.ranks:
         with inside(node.namespace):
@@ -51,7 +55,7 @@ def _head_options(state: LabState, management: LabNode) -> list[str]:
         STORE,
         f"--temp-dir={state.ray_folder}",
         "--include-dashboard=false",
-        "--ray-client-server-port=0",  # none: its usual port may be another Ray's
+        f"--ray-client-server-port={_free_port(management.address)}",  # the usual one may be another Ray's
     ]
 
 
@@ -68,7 +72,7 @@ def _node_options(state: LabState, node: LabNode) -> list[str]:
 
 def _start(state: LabState, what: str, *options: str) -> None:
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", *options]
-    environment = os.environ | {MARK: state.mark, "RAY_USAGE_STATS_ENABLED": "0"}
+    environment = os.environ | state.ray_environment | {MARK: state.mark, "RAY_USAGE_STATS_ENABLED": "0"}
     with tempfile.TemporaryFile() as said:  # a pipe would stay open in what is started
         try:
             subprocess.run(
