@@ -21,8 +21,8 @@ from typing import Any, NoReturn
 
 from lab import faults, life
 from lab.ranks import run_command
-from lab.rates import parse_rate
-from lab.report import report, unreachable
+from lab.rates import parse_rate, shown_rate
+from lab.report import reachability, report
 
 from comm_plans.errors import PlansError
 from comm_plans.lab_state import LabState
@@ -30,8 +30,7 @@ from comm_plans.lab_state import LabState
 
 def main() -> int:
     """Run one command; returns the exit code. A person's mistake is one sentence on standard error and exit code 2."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    signal.signal(signal.SIGHUP, lambda number, frame: sys.exit(128 + number))
+    _clean_up_when_told_to_end()
     options = _parser().parse_args()
     try:
         return int(options.act(options) or 0)
@@ -40,6 +39,13 @@ def main() -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _clean_up_when_told_to_end() -> None:
+    """A signal becomes an exception, so that what is on the way is taken down; one that nohup ignores stays ignored."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) != signal.SIG_IGN:
+            signal.signal(ending, lambda number, frame: sys.exit(128 + number))
 
 
 def up(options: argparse.Namespace) -> None:
@@ -56,15 +62,14 @@ def run(options: argparse.Namespace) -> int:
 def degrade(options: argparse.Namespace) -> None:
     """Change the rate of a link."""
     rate = parse_rate(options.rate)
-    print(report(faults.degrade(life.load_for(options.file), options.link, rate)))
+    faults.degrade(life.load_for(options.file), options.link, rate)
+    print(f"{options.link} has {shown_rate(rate)} each way")
 
 
 def cut(options: argparse.Namespace) -> None:
     """Pull a cable."""
     state = faults.cut(life.load_for(options.file), options.link)
-    print(report(state))
-    for sentence in unreachable(state):
-        print(sentence)
+    print(f"{options.link} is cut; {reachability(state)}")
 
 
 def down(options: argparse.Namespace) -> None:

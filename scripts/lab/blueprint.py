@@ -15,7 +15,6 @@ from comm_plans.topology import Topology
 
 MOST_NODES = 250  # what one management network addresses, and more than one machine bears
 INTERFACE = "id0"
-MANAGEMENT = "198.19.77"  # of the range set apart for network benchmarks (RFC 2544), so that nobody else's is hidden
 SLOWEST, FASTEST = 1_000, 10**11  # bit/s
 BITS = 8 * 10**9  # in a GB
 
@@ -48,18 +47,27 @@ def digest(topology: Topology) -> str:
 
 def prefix() -> str:
     """What all names of this lab begin with; a lab whose state lies elsewhere has other names and harms no other."""
-    path = LabState.path()
-    return "netlab" if path == PATH else f"netlab{hashlib.sha256(str(path).encode()).hexdigest()[:4]}"
+    return "netlab" if LabState.path() == PATH else f"netlab{_distinction().hex()}"
+
+
+def _distinction() -> bytes:
+    """Two bytes that tell this lab's names and addresses from those of one whose state lies elsewhere."""
+    return hashlib.sha256(str(LabState.path()).encode()).digest()[:2]
 
 
 def _node(index: int, name: str, managed: bool) -> LabNode:
     readable = re.sub(r"[^A-Za-z0-9_.]+", "-", name)[:32]
-    management_address = f"{MANAGEMENT}.{index + 2}" if managed else None
+    management_address = _management_address(index + 2) if managed else None
     return LabNode(name, f"{prefix()}-{index}-{readable}", INTERFACE, f"10.77.0.{index + 1}", management_address)
 
 
 def _management() -> LabNode:
-    return LabNode("management", f"{prefix()}-management", f"{prefix()}-host", f"{MANAGEMENT}.1")
+    return LabNode("management", f"{prefix()}-management", f"{prefix()}-host", _management_address(1))
+
+
+def _management_address(number: int) -> str:
+    """Of the range set apart for network benchmarks (RFC 2544), so that nobody else's addresses are hidden."""
+    return f"198.19.{_distinction()[0]}.{number}"
 
 
 def _links(topology: Topology) -> Iterator[LabLink]:

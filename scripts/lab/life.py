@@ -59,7 +59,7 @@ def down() -> bool:
     end_processes(state)
     for name in sorted(_namespaces(state) & present()):
         run("ip", "netns", "del", name)
-    if state.management and supports("ip", "link", "show", state.management.interface):
+    if state.management and _has_interface(state.management.interface):
         run("ip", "link", "del", state.management.interface)
     if state.ray_folder:
         shutil.rmtree(state.ray_folder, ignore_errors=True)
@@ -102,7 +102,13 @@ def _claim(state: LabState) -> None:
         raise LabError(f"a lab is up already, of {LabState.load().topology}; run down first")
     if foreign := sorted(_namespaces(state) & present()):
         raise LabError(f"namespace {foreign[0]} exists and no lab knows it; remove it with ip netns del {foreign[0]}")
+    if state.management and _has_interface(state.management.interface):
+        raise LabError(f"interface {state.management.interface} exists and no lab knows it; remove it with ip link del")
     claim(state)
+
+
+def _has_interface(name: str) -> bool:
+    return supports("ip", "link", "show", name)
 
 
 def _namespaces(state: LabState) -> set[str]:

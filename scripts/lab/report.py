@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from comm_plans.lab_state import LabState
 from lab.build import rates_between
 from lab.rates import shown_rate
@@ -25,13 +23,13 @@ def report(state: LabState) -> str:
     return "\n".join(lines)
 
 
-def unreachable(state: LabState) -> Iterator[str]:
-    """A sentence for each rank that some rank cannot reach any more."""
-    for target, node in enumerate(state.ranks):
-        ways = next_hops(rates_between(state), target)
-        lost = [other.name for index, other in enumerate(state.ranks) if index not in ways and index != target]
-        if lost:
-            yield f"no way is left to {node.name} from {', '.join(lost)}"
+def reachability(state: LabState) -> str:
+    """Which ranks still reach each other."""
+    parts = {frozenset({target, *next_hops(rates_between(state), target)}) for target in range(len(state.ranks))}
+    if len(parts) == 1:
+        return "all ranks still reach each other"
+    names = (", ".join(node.name for index, node in enumerate(state.ranks) if index in part) for part in parts)
+    return f"the ranks are in {len(parts)} parts now: {' | '.join(sorted(names))}"
 
 
 def _rates(there: int, back: int) -> str:
