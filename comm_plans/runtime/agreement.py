@@ -20,6 +20,11 @@ class Meeting:
         self._world_size = world_size
         self._round = 0
 
+    @property
+    def first(self) -> bool:
+        """Whether this is rank 0."""
+        return self._rank == 0
+
     def statements(self, own: Any) -> list[Any]:
         """Make a statement (JSON) and hear those of all ranks, in rank order. Every rank calls this equally often."""
         self._round += 1
@@ -29,7 +34,7 @@ class Meeting:
     def from_first(self, own: Any) -> Any:
         """What rank 0 states; the others' `own` is not looked at."""
         self._round += 1
-        if self._rank == 0:
+        if self.first:
             self._store.set(self._key(0), json.dumps(own))
         return json.loads(self._store.get(self._key(0)))
 

@@ -37,15 +37,19 @@ class PointToPoint(Protocol):
 
 
 class Task:
-    """A job on its way through the lanes of its program."""
+    """A job on its way through the lanes of its program.
 
-    def __init__(self, program: RankProgram, buffer: Tensor, seconds: float, lanes: int) -> None:
+    deadline: seconds without an arrival after which a peer is given up, once data flows. timeout: seconds until then.
+    """
+
+    def __init__(self, program: RankProgram, buffer: Tensor, deadline: float, timeout: float, lanes: int) -> None:
         self.job = Job()
         self.program = program
-        self.deadline = monotonic() + seconds
-        self.last_arrival = monotonic()
+        self.heard = monotonic()
+        self._deadline = timeout
+        self._deadline_in_flow = deadline
         self._buffer = buffer
-        self._patience = timedelta(seconds=seconds)
+        self._patience = timedelta(seconds=timeout)
         self._lanes = lanes
         self._lock = Lock()
 
@@ -63,7 +67,11 @@ class Task:
             raise TransportError(
                 f"rank {peer} broke off the {self.program.collective}; look at its own output for the cause"
             ) from error
-        self.last_arrival = monotonic()
+        self.heard, self._deadline = monotonic(), self._deadline_in_flow
+
+    def silent(self, seconds: float | None = None) -> bool:
+        """Whether nothing has come for so long; by default for longer than the peers may take."""
+        return monotonic() - self.heard > (self._deadline if seconds is None else seconds)
 
     def left(self) -> None:
         """A lane has done its part."""

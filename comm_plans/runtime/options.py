@@ -26,14 +26,15 @@ class PlannedOptions:
     """How a group moves its data.
 
     topology: the network, as a file, a fabric's words or a Topology; its plans come from the cache or are solved.
-    plans: plans to go by instead. transport: `streams` (own TCP connections, paced) or `p2p` (sends of an inner group).
-    interface: network interface of the data; GLOO_SOCKET_IFNAME's by default. strict: raise where a plan cannot be
-    used, instead of a remark and the inner group. pace: send no faster than planned. threshold_bytes: go by plan from
-    so many bytes on, instead of by the predicted times. deadline: least seconds after which a silent peer is an error.
+    plans: plans to go by instead, or their files. transport: `streams` (own TCP connections, paced) or `p2p` (sends of
+    an inner group). interface: the data's network interface; GLOO_SOCKET_IFNAME's by default. strict: raise where a
+    plan cannot be used, instead of a remark and the inner group. pace: send no faster than planned. threshold_bytes:
+    go by plan from so many bytes on, instead of by the predicted times. deadline: least seconds without a sign of a
+    peer's life after which it is given up.
     """
 
     topology: Topology | str | None = None
-    plans: LivePlans | None = None
+    plans: LivePlans | tuple[str, ...] | None = None
     transport: str = "streams"
     interface: str | None = None
     strict: bool = False
@@ -58,7 +59,7 @@ class PlannedOptions:
             raise PlansError(f"COMM_PLANS_STRICT is {strict!r}; set it to 0 or 1")
         return cls(
             topology=environment.get("COMM_PLANS_TOPOLOGY") or None,
-            plans=LivePlans.load(files) if files else None,
+            plans=tuple(files) or None,
             transport=environment.get("COMM_PLANS_TRANSPORT") or "streams",
             interface=environment.get("COMM_PLANS_INTERFACE") or None,
             strict=SWITCHED[strict],

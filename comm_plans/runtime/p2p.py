@@ -8,7 +8,6 @@ sends once a receive is posted, so that this window is the flow control. Message
 from __future__ import annotations
 
 from threading import Condition, Thread
-from time import monotonic
 
 import torch.distributed as dist
 from torch import Tensor
@@ -16,7 +15,7 @@ from torch import Tensor
 from comm_plans.errors import listed
 from comm_plans.runtime.agreement import Meeting, check_digests
 from comm_plans.runtime.lanes import Lane, PointToPoint, Task, lanes_of
-from comm_plans.runtime.notice_board import NoticeBoard
+from comm_plans.runtime.notice_board import PERIOD, NoticeBoard
 from comm_plans.runtime.program import RankProgram
 from comm_plans.runtime.transport import Job, TransportError
 
@@ -27,13 +26,14 @@ class P2PTransport:
     """The transport over `group`, which nobody else may use. See `Transport` for what its methods do.
 
     store: where ranks compare plans and tell one another of failures, under a prefix that no other group uses.
-    deadline: least seconds after which a silent peer is an error; ten times the predicted time where that is more.
+    deadline: seconds without data after which a peer is given up once data flows, or ten times the predicted time if
+    that is more. timeout: seconds for which ranks that lag behind are waited for.
     """
 
-    def __init__(self, group: PointToPoint, store: dist.Store, deadline: float = 5.0) -> None:
+    def __init__(self, group: PointToPoint, store: dist.Store, deadline: float = 5.0, timeout: float = 1800.0) -> None:
         self._group = group
         self._meeting = Meeting(dist.PrefixStore("plans", store), group.rank(), group.size())
-        self._deadline = deadline
+        self._deadline, self._timeout = deadline, timeout
         self._lanes: dict[str, list[Lane]] = {}
         self._next_tag = 0
         self._tasks: list[Task] = []
@@ -47,8 +47,8 @@ class P2PTransport:
         """Start a collective; see `Transport.submit`."""
         self._check()
         lanes = self._lanes.get(program.digest) or self._open(program)
-        seconds = max(self._deadline, 10 * program.seconds(buffer.nbytes))
-        task = Task(program, buffer, seconds, len(lanes))
+        deadline = max(self._deadline, 10 * program.seconds(buffer.nbytes))
+        task = Task(program, buffer, deadline, self._timeout, len(lanes))
         with self._changed:
             self._check()
             self._tasks.append(task)
@@ -112,18 +112,15 @@ class P2PTransport:
             self._fail(TransportError(notice))
             return
         with self._changed:
-            silent = all(monotonic() - task.last_arrival > SILENCE for task in self._tasks)
+            silent = all(task.silent(SILENCE) for task in self._tasks)
         if silent:
             self._fail(TransportError("rank 0 and its store are gone; look at its own output for the cause"))
 
     def _watch(self) -> None:
-        """Fail when a task is not done at its deadline."""
+        """Fail when a task has had no word for too long."""
         with self._changed:
-            while not self._failure:
-                next_deadline = min((task.deadline for task in self._tasks), default=None)
-                self._changed.wait(None if next_deadline is None else max(0.0, next_deadline - monotonic()))
-                if any(task.deadline <= monotonic() for task in self._tasks):
-                    break
+            while not self._failure and not any(task.silent() for task in self._tasks):
+                self._changed.wait(PERIOD if self._tasks else None)
         if not self._failure:
             self._broke(TransportError(self._silent_peers()))
 

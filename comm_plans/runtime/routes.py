@@ -1,0 +1,68 @@
+"""Which program a call follows: a collective, its root, and the size from which its plan is ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from comm_plans.live import LivePlans
+from comm_plans.runtime import rule
+from comm_plans.runtime.costs import Costs
+from comm_plans.runtime.lowering import lower
+from comm_plans.runtime.program import RankProgram
+
+Key = tuple[str, int | None]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A program and the bytes of the full buffer from which it is taken, None for never."""
+
+    program: RankProgram
+    from_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Routes:
+    """A rank's programs by collective and root, and the rule that chooses between them and gloo, in words."""
+
+    by_call: dict[Key, Route]
+    rule: str
+    plans: LivePlans | None = None
+
+    @classmethod
+    def none(cls, reason: str) -> Routes:
+        """No programs at all, for a reason."""
+        return cls({}, f"{reason}; every collective goes by the inner group")
+
+    @classmethod
+    def of(cls, plans: LivePlans, rank: int, costs: Costs, threshold: int | None) -> Routes:
+        """Programs of `plans`, taken from `threshold` bytes on, or as the rule of predicted times says."""
+        chosen = [threshold if threshold is not None else rule.threshold(plan, costs) for plan in plans.plans]
+        by_call = {
+            (plan.collective, plan.root): Route(lower(plan)[rank], from_bytes)
+            for plan, from_bytes in zip(plans.plans, chosen, strict=True)
+        }
+        return cls(by_call, "\n".join(_lines(plans, costs, chosen)), plans)
+
+    def program(self, collective: str, root: int | None, size_bytes: int) -> RankProgram | None:
+        """The program for a full buffer of so many bytes, or None where the inner group does it."""
+        route = self.by_call.get((collective, root))
+        if route is None or route.from_bytes is None or size_bytes < max(1, route.from_bytes):
+            return None
+        return route.program
+
+    def programs_not_in(self, other: Routes) -> list[RankProgram]:
+        """The programs that the other routes do without."""
+        return [route.program for route in self.by_call.values() if route.program.digest not in other.digests]
+
+    @property
+    def digests(self) -> list[str]:
+        """What ranks compare."""
+        return [route.program.digest for route in self.by_call.values()]
+
+
+def _lines(plans: LivePlans, costs: Costs, chosen: list[int | None]) -> Iterator[str]:
+    yield f"plans for {plans.topology.name} ({plans.source}, {plans.seconds:.3g} s)"
+    for plan, from_bytes in zip(plans.plans, chosen, strict=True):
+        yield rule.sentence(plan, costs, from_bytes)
