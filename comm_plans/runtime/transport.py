@@ -13,8 +13,11 @@ from comm_plans.errors import PlansError
 from comm_plans.runtime.program import RankProgram
 
 
-class TransportError(PlansError):
-    """A collective could not be carried out; its text says which ranks, and what to do."""
+class TransportError(PlansError, RuntimeError):
+    """A collective could not be carried out; its text says which ranks, and what to do.
+
+    A RuntimeError too, as that is what callers of torch's collectives expect.
+    """
 
 
 class Transport(Protocol):
