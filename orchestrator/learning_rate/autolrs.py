@@ -1,219 +1,219 @@
-"""AutoLRS (arXiv 2105.10762): the learning rate of each stage of a training, found while it trains.
+"""AutoLRS on an averaging optimizer: one learning rate for the whole run, found at its beginning.
 
-At the start of a stage several rates are tried for a few steps each, from the same state. Each probe's losses are
-extrapolated to the end of the stage, and the stage then trains at the rate whose forecast is lowest.
-
-Where the published code fails, this differs: the forecaster (see `forecast`), probes that diverge are never chosen,
-after a search whose probes all diverge the interval moves below them, searches are seeded, steps are exactly those
-planned, and the state is JSON. Each stage searches anew, and probes see fresh batches or the same, as the driver likes.
+As in AutoLRS (arXiv 2105.10762) rates are tried from one state, Bayesian optimisation proposes them, and an exponential
+forecast ends the hopeless. Unlike there, the base is Schedule-Free (arXiv 2405.15682), whose averaged iterate needs no
+decay and shows early what a rate is worth; probes are not thrown away but go on in doubling rungs (successive halving,
+arXiv 1502.07943), so that the winner's steps are the run's own first tenth.
 """
 
 import dataclasses
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from orchestrator.learning_rate.interval import Interval
-from orchestrator.learning_rate.judge import Verdict, best, judge, objective
+from orchestrator.learning_rate.arms import Arm, Field, end_those_behind, runaway
+from orchestrator.learning_rate.checks import require
+from orchestrator.learning_rate.decision import forecast_of, pick, reason, require_finite_start
 from orchestrator.learning_rate.policy import (
     Action,
     Choice,
     Cost,
     Finding,
-    Forecast,
     Json,
     Outcome,
     Policy,
     Probe,
     Probed,
     RangeFound,
-    Series,
     Train,
     Trained,
 )
-from orchestrator.learning_rate.range_test import HIGHEST, LOWEST, interval_from
-from orchestrator.learning_rate.schedules import Constant, Exponential, Linear
-from orchestrator.learning_rate.search import RateSearch
-from orchestrator.learning_rate.search_plan import AutoLRSOptions, Stage, plan_stages, range_test_steps, warmup_steps
-from orchestrator.learning_rate.staged import usual_validate_every
+from orchestrator.learning_rate.rungs import (
+    LEADERS,
+    AutoLRSOptions,
+    Rung,
+    SearchPlan,
+    mid_points,
+    plan_search,
+    warmup_steps,
+)
+from orchestrator.learning_rate.schedules import Linear
+from orchestrator.learning_rate.staged import bounds, usual_validate_every
+
+PIECES = 8  # of the training, with a snapshot after each
+SEARCHES = 3  # each a whole interval lower than the one before, where every rate diverged
+STAGE = 1
 
 
 @dataclass
 class _State:
     """Where a run stands; everything is a plain JSON value."""
 
-    interval: list[float] | None  # low, high
-    warmed: bool
-    stages_done: int = 0
-    verdicts: list[Json] = dataclasses.field(default_factory=list)  # on the present stage's probes so far
-    rate: float | None = None  # chosen for the present stage
-    bound: str | None = None  # on which the last chosen rate lay: low or high
-    first_loss: float | None = None  # of the whole run
+    low: float
+    high: float
+    end: int  # real steps of the whole run
+    level: float | None = None
+    begin: int = 0  # real steps done when the training at the level begins: the winner's
+    step: int = 0  # real steps done
+    rung: int = 0
+    searches: int = 1
+    probe_steps: int = 0
+    active: list[str] = field(default_factory=list)  # arms that the present rung takes on
+    arms: list[Arm] = field(default_factory=list)
+    winner: str | None = None  # until its end has been taken up
 
 
 class AutoLRS(Policy):
-    """Searches a rate for every stage. Stage 0 is the range test and the warm-up; searched stages count from 1."""
+    """Searches one level by arms that go on, and trains with the winner. Deterministic; `seed` is not used."""
 
     def __init__(self, steps: int, seed: int = 0, options: AutoLRSOptions | None = None) -> None:
         self._options = options or AutoLRSOptions()
         self._options.check(steps)
-        self._steps, self._seed = steps, seed
-        self._warmup = warmup_steps(self._options, steps)
-        self._stages = plan_stages(self._options, steps)
+        self._steps = steps
+        self._plan = plan_search(steps)
         self._validate_every = self._options.validate_every or usual_validate_every(steps)
-        self._state = _State(self._options.interval(), warmed=self._warmup == 0)
-        self._asked: Action | None = None
+        self._state = _State(*self._options.interval(), end=steps, level=self._options.known_level(steps))
+        if self._state.level is None:
+            self._enter_rung()
 
     def ask(self) -> Action | None:
-        if self._asked is None:
-            self._asked = self._next_action()
-        return self._asked
+        state = self._state
+        if state.level is None:
+            return self._probe()
+        if state.step == state.end:
+            return None
+        edges = (state.begin + edge for edge in bounds(state.end - state.begin, PIECES))
+        steps = next(edge for edge in edges if edge > state.step) - state.step
+        schedule = self._schedule(state.level)
+        return Train(STAGE, schedule, state.step, steps, self._validate_every, take_up=state.winner)
 
     def tell(self, outcome: Outcome) -> tuple[Finding, ...]:
-        action = self.ask()
-        self._asked = None
+        action, state = self.ask(), self._state
         match action, outcome:
-            case Probe(purpose="range_test"), Probed(series=(series,)):
-                return self._settle_range(action, series)
             case Probe(), Probed(series=series) if len(series) == len(action.candidates):
-                return self._judge(action, series)
-            case Train(), Trained(series=series):
-                return self._advance(series)
+                for arm, seen in zip(self._active, series, strict=True):
+                    arm.take(seen, action.steps, self._rung.scored)
+                    state.probe_steps += len(seen.train)
+                return tuple(self._close_rung())
+            case Train(), Trained():
+                state.step += action.steps
+                state.winner = None
+                return ()
         raise ValueError(f"A {type(outcome).__name__} was told that does not fit what was asked for: {action}.")
 
     def cost(self) -> Cost:
-        searched = sum(self._options.probes * stage.probe_steps for stage in self._stages)
-        return Cost(len(self._stages), self._steps, searched + range_test_steps(self._options, self._steps))
+        lost = self._plan.lost_steps if self._plan and self._options.known_lr is None else 0
+        return Cost(1, self._steps - (lost if self._options.budget == "hard" else 0), lost)
 
     def state(self) -> Json:
         return dataclasses.asdict(self._state)
 
     def load_state(self, state: Json) -> None:
-        self._state, self._asked = _State(**{**state, "verdicts": list(state["verdicts"])}), None
+        self._state = _State(**{**state, "arms": [Arm(**values) for values in state["arms"]]})
 
-    def _next_action(self) -> Action | None:
+    @property
+    def _search_plan(self) -> SearchPlan:
+        assert self._plan is not None
+        return self._plan
+
+    @property
+    def _rungs(self) -> tuple[Rung, ...]:
+        return self._search_plan.rungs
+
+    @property
+    def _rung(self) -> Rung:
+        return self._rungs[self._state.rung]
+
+    @property
+    def _active(self) -> list[Arm]:
+        return [arm for arm in self._state.arms if arm.name in self._state.active]
+
+    @property
+    def _alive(self) -> list[Arm]:
+        return [arm for arm in self._state.arms if arm.ended is None]
+
+    @property
+    def _leaders(self) -> list[Arm]:
+        """The arms that came furthest, best first."""
+        scored = [arm for arm in self._alive if arm.scores]
+        return sorted(scored, key=lambda arm: (-len(arm.losses), arm.score, arm.rate))[:LEADERS]
+
+    @property
+    def _field(self) -> Field:
+        low, high = self._state.low, self._state.high
+        tried = [arm for arm in self._state.arms if low <= arm.rate <= high]
+        return Field(tried, low, high, self._search_plan.first)
+
+    def _probe(self) -> Probe:
+        rung, arms = self._rung, self._active
+        taken = len(arms[0].losses)
+        steps = rung.until - taken
+        return Probe(
+            STAGE,
+            tuple(self._schedule(arm.rate) for arm in arms),
+            steps,
+            "search",
+            validate_every=steps if rung.scored else None,
+            stop_above=runaway(arms[0].losses[0]) if taken else None,
+            arms=tuple(arm.name for arm in arms),
+            taken=taken,
+            needed=tuple(arm.name for arm in self._leaders),
+        )
+
+    def _schedule(self, level: float) -> Linear:
+        """Warm-up and level; the decay, if any, begins where the search ended."""
         state = self._state
-        if state.interval is None:
-            steps = range_test_steps(self._options, self._steps)
-            return Probe(0, (Exponential(LOWEST, HIGHEST, steps),), steps, "range_test")
-        if not state.warmed:
-            rise = Linear(self._interval.middle, self._warmup, self._warmup)
-            return Train(0, rise, 0, self._warmup, self._validate_every)
-        if state.stages_done == len(self._stages):
-            return None
-        stage = self._stage
-        if state.rate is None:
-            return Probe(stage.number, self._candidates(), stage.probe_steps, "search", stage.validate_every)
-        return Train(stage.number, Constant(state.rate), stage.first_step, stage.steps, self._validate_every)
+        decays = self._options.finish == "decay" and state.level is not None
+        return Linear(level, state.end, warmup_steps(self._steps), state.end - state.begin if decays else 0)
 
-    @property
-    def _stage(self) -> Stage:
-        return self._stages[self._state.stages_done]
+    def _enter_rung(self) -> None:
+        """See who goes on in the present rung; the first rung of the grid and of the proposal add their arms."""
+        state, rung = self._state, self._rung
+        joining = state.rung == 0 or self._rungs[state.rung - 1].arms != rung.arms
+        if joining and rung.arms == "grid":
+            self._add(mid_points(state.low, state.high)[: self._search_plan.grid])
+        elif joining and rung.arms == "proposal":
+            self._add([self._field.propose()])
+        contenders = self._leaders if rung.arms == "leaders" else self._alive
+        state.active = [arm.name for arm in contenders if len(arm.losses) < rung.until]
 
-    @property
-    def _interval(self) -> Interval:
-        assert self._state.interval is not None
-        return Interval(*self._state.interval)
+    def _add(self, rates: Sequence[float]) -> None:
+        for rate in rates:
+            self._state.arms.append(Arm(str(len(self._state.arms) + 1), rate))
 
-    @property
-    def _verdicts(self) -> list[Verdict]:
-        return [Verdict(**values) for values in self._state.verdicts]
+    def _close_rung(self) -> Iterator[Finding]:
+        state, rung = self._state, self._rung
+        if not rung.scored:
+            standing = [arm for arm in self._active if arm.ended is None]
+            end_those_behind(standing, next(iter(self._leaders), None), rung.until, self._field.first)
+        state.active = []
+        while not state.active:
+            state.rung += 1
+            if not self._alive:
+                yield self._search_lower()
+            elif state.rung == len(self._rungs):
+                yield from self._choose()
+                return
+            self._enter_rung()
 
-    def _search(self) -> RateSearch:
-        """The stage's search, with what its probes told so far; another seed for each stage."""
-        seed = int(np.random.SeedSequence([self._seed, self._stage.number]).generate_state(1)[0])
-        search = RateSearch(self._interval.low, self._interval.high, seed, self._options.kappa)
-        for verdict in self._verdicts:
-            search.tell(verdict.rate, objective(verdict, self._options.rank_by))
-        return search
+    def _search_lower(self) -> RangeFound:
+        """Every rate diverged: go on below them all."""
+        state = self._state
+        low, high = state.low, state.high
+        require_finite_start(state.arms)
+        lost = f"every rate from {low:.2g} up makes the loss run away: check the data, the loss and its scale."
+        require(state.searches < SEARCHES, lost)
+        state.low, state.high, state.rung, state.searches = low * low / high, low, 0, state.searches + 1
+        why = f"every rate tried from {low:.2g} to {high:.2g} diverged, so lower ones are searched"
+        return RangeFound(state.low, state.high, why)
 
-    def _candidates(self) -> tuple[Constant, ...]:
-        """All rates of the stage at once where their losses would not change them, else the next one."""
-        search = self._search()
-        count = self._options.probes - len(self._state.verdicts) if search.filling else 1
-        return tuple(Constant(rate) for rate in search.ask(count))
-
-    def _settle_range(self, action: Probe, series: Series) -> tuple[Finding, ...]:
-        self._note_first(series)
-        rates = [action.candidates[0].rate(step) for step in range(action.steps)]
-        interval, diverged = interval_from(rates, series.train)
-        if diverged:
-            return (self._move(interval, f"in the range test the loss ran away at a rate of {2 * interval.high:.2g}"),)
-        return (self._move(interval, f"in the range test no rate up to {interval.high:.2g} made the loss run away"),)
-
-    def _judge(self, action: Probe, series: Sequence[Series]) -> tuple[Finding, ...]:
-        stage = self._stage
-        self._note_first(series[0])
-        findings: list[Finding] = []
-        for candidate, seen in zip(action.candidates, series, strict=True):
-            verdict = judge(stage, candidate.rate(0), seen, self._state.first_loss)
-            self._state.verdicts.append(dataclasses.asdict(verdict))
-            findings.append(_forecast(stage, verdict))
-        if len(self._state.verdicts) == self._options.probes:
-            findings += self._choose()
-        return tuple(findings)
-
-    def _choose(self) -> list[Finding]:
-        stage, verdicts, surrogate = self._stage, self._verdicts, self._search().curve()
-        winner = best(verdicts, self._options.rank_by)
-        if winner is None:
-            return self._retreat()
-        self._state.rate = winner.rate
-        reason = self._reason(winner)
-        return [Choice(stage.number, winner.rate, reason, stage.steps, surrogate), *self._watch_bounds(winner.rate)]
-
-    def _reason(self, winner: Verdict) -> str:
-        stage, verdicts = self._stage, self._verdicts
-        reason = f"lowest of {len(verdicts)} forecasts: loss {winner.loss:.4g} after {stage.steps} steps"
-        if self._options.rank_by == "reached":
-            reason = f"lowest loss of {len(verdicts)} probes: {winner.reached:.4g} after {stage.probe_steps} steps"
-        lost = sum(verdict.diverged for verdict in verdicts)
-        return f"{reason}; {lost} diverged" if lost else reason
-
-    def _retreat(self) -> list[Finding]:
-        """Every probe diverged: train at a rate below them all, and search lower from now on."""
-        stage, tried = self._stage, self._interval
-        why = f"all {len(self._state.verdicts)} probes from {tried.low:.2g} to {tried.high:.2g} diverged"
-        lower = self._move(tried.below(), f"{why}, so lower rates are searched from now on")
-        self._state.rate, self._state.bound = lower.low, None
-        return [Choice(stage.number, lower.low, f"{why}, this rate lies below them", stage.steps), lower]
-
-    def _watch_bounds(self, rate: float) -> list[Finding]:
-        """Two choices running on the same bound say that the interval lies wrong; one that was given is not left."""
-        bound, before = self._interval.bound_of(rate), self._state.bound
-        self._state.bound = bound
-        if bound is None or bound != before:
-            return []
-        self._state.bound = None
-        why = f"two stages running chose the {'lowest' if bound == 'low' else 'highest'} rate of the interval"
-        if self._options.max_lr is not None:
-            return [self._move(self._interval, f"{why}: give a wider one with lr.min_lr and lr.max_lr")]
-        return [self._move(self._interval.extended(bound), f"{why}, so it is extended")]
-
-    def _advance(self, series: Series) -> tuple[Finding, ...]:
-        """The warm-up or a stage's training is done."""
-        state, rate = self._state, self._state.rate
-        self._note_first(series)
-        if rate is None:
-            state.warmed = True
-            return ()
-        state.stages_done, state.rate, state.verdicts = state.stages_done + 1, None, []
-        if all(math.isfinite(loss) for loss in series.train):
-            return ()
-        state.bound = None
-        return (self._move(self._interval.up_to(rate / 2), f"the training at {rate:.2g} diverged"),)
-
-    def _move(self, interval: Interval, reason: str) -> RangeFound:
-        self._state.interval = [interval.low, interval.high]
-        return RangeFound(interval.low, interval.high, reason)
-
-    def _note_first(self, series: Series) -> None:
-        if self._state.first_loss is None and series.train and math.isfinite(series.train[0]):
-            self._state.first_loss = series.train[0]
-
-
-def _forecast(stage: Stage, verdict: Verdict) -> Forecast:
-    found = (verdict.loss, stage.steps, verdict.quality, verdict.diverged, verdict.reached)
-    return Forecast(stage.number, verdict.rate, *found)
+    def _choose(self) -> Iterator[Finding]:
+        state = self._state
+        winner = pick(self._leaders, self._options.band, self._options.prefer)
+        state.level, state.winner = winner.rate, winner.name
+        state.begin = state.step = len(winner.losses)
+        if self._options.budget == "hard":
+            state.end = max(self._steps - (state.probe_steps - state.begin), state.begin + 1)
+        for arm in state.arms:
+            yield forecast_of(STAGE, arm, self._steps)
+        why = reason(winner, state.arms, self._field.first)
+        yield Choice(STAGE, winner.rate, why, state.end, self._field.surrogate())

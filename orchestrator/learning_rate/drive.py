@@ -1,7 +1,8 @@
 """Any policy in a plain training loop of one process: no cluster, no orchestrator.
 
 The objects handed over follow torch's protocols (`state_dict`, `load_state_dict`, `param_groups`); torch itself is not
-needed here. Probes take fresh batches of the loop's own data, as in the published AutoLRS.
+needed here. Probes take fresh batches of the loop's own data, unless the data's position is among the states handed
+over; then all rates see the same batches, and are compared with less noise.
 """
 
 import copy
@@ -48,43 +49,88 @@ def drive(
     """Train until the policy's budget is spent.
 
     `step` takes one optimizer step and returns its loss; the rate is set before each call. `states` is what a probe
-    changes besides the optimizer, above all the model. `validate` returns the loss on held-out data.
+    changes besides the optimizer, above all the model. `validate` returns the loss on held-out data. An optimizer that
+    averages its iterates (it has `train` and `eval`, as Schedule-Free ones do) is put into the right mode each time,
+    and is left in `eval`: the model then holds the average.
     """
-    loop = _Loop(step, optimizer, states, validate)
     history = History()
+    loop = _Loop(step, optimizer, states, validate, history)
+    _set_mode(optimizer, "train")
     while (action := policy.ask()) is not None:
-        if isinstance(action, Probe):
-            history.findings += policy.tell(Probed(loop.probe(action)))
-        else:
-            series = loop.train(action)
-            history.rates += [action.schedule.rate(action.first_step + i) for i in range(len(series.train))]
-            history.losses += series.train
-            history.validation += [(action.first_step + done, loss) for done, loss in series.validation]
-            history.findings += policy.tell(Trained(series))
+        outcome = Probed(loop.probe(action)) if isinstance(action, Probe) else Trained(loop.train(action))
+        history.findings += policy.tell(outcome)
+    _set_mode(optimizer, "eval")
     return history
 
 
-@dataclass(frozen=True)
+@dataclass
+class _Kept:
+    """The end of an arm, and what led there."""
+
+    states: list[Any]
+    rates: list[float]
+    losses: list[float]
+
+
+@dataclass
 class _Loop:
     step: Callable[[], float]
     optimizer: Optimizer
     states: Sequence[Stateful]
     validate: Callable[[], float] | None
+    history: History
+    arms: dict[str, _Kept] = field(default_factory=dict)
 
     def train(self, action: Train) -> Series:
-        return self._run(action.schedule, action.first_step, action.steps, action.validate_every or action.steps)
+        if action.take_up is not None:
+            self._take_up(self.arms[action.take_up])
+        series = self._run(action.schedule, action.first_step, action.steps, action.validate_every or action.steps)
+        self.history.rates += _rates(action.schedule, action.first_step, series)
+        self.history.losses += series.train
+        self.history.validation += [(action.first_step + done, loss) for done, loss in series.validation]
+        return series
 
     def probe(self, action: Probe) -> tuple[Series, ...]:
         """Try each candidate, and come back to the present state after each."""
-        parts = (self.optimizer, *self.states)
-        kept = [copy.deepcopy(part.state_dict()) for part in parts]
-        stop_above = sys.float_info.max if action.stop_above is None else action.stop_above
+        start = self._kept_states()
+        names = action.arms or (None,) * len(action.candidates)
+        self.arms = {name: kept for name, kept in self.arms.items() if name in {*action.arms, *action.needed}}
         tried = []
-        for candidate in action.candidates:
-            tried.append(self._run(candidate, 0, action.steps, action.validate_every, stop_above))
-            for part, state in zip(parts, kept, strict=True):
-                part.load_state_dict(copy.deepcopy(state))  # an optimizer would go on to write into what it loads
+        for name, candidate in zip(names, action.candidates, strict=True):
+            tried.append(self._try(name, candidate, action))
+            self._go_to(start)
         return tuple(tried)
+
+    def _try(self, name: str | None, candidate: Schedule, action: Probe) -> Series:
+        before = self.arms[name] if name is not None and action.taken else _Kept([], [], [])
+        if action.taken:
+            self._go_to(before.states)
+        stop_above = sys.float_info.max if action.stop_above is None else action.stop_above
+        series = self._run(candidate, action.taken, action.steps, action.validate_every, stop_above)
+        if name is not None:
+            rates = before.rates + _rates(candidate, action.taken, series)
+            self.arms[name] = _Kept(self._kept_states(), rates, [*before.losses, *series.train])
+        return series
+
+    def _take_up(self, kept: _Kept) -> None:
+        """What led to the arm's end is training from now on."""
+        self._go_to(kept.states)
+        self.history.rates += kept.rates
+        self.history.losses += kept.losses
+        self.arms = {}
+
+    def _kept_states(self) -> list[Any]:
+        return [copy.deepcopy(part.state_dict()) for part in (self.optimizer, *self.states)]
+
+    def _go_to(self, kept: list[Any]) -> None:
+        for part, state in zip((self.optimizer, *self.states), kept, strict=True):
+            part.load_state_dict(copy.deepcopy(state))  # an optimizer would go on to write into what it loads
+
+    def _validate(self, validate: Callable[[], float]) -> float:
+        _set_mode(self.optimizer, "eval")
+        loss = float(validate())
+        _set_mode(self.optimizer, "train")
+        return loss
 
     def _run(
         self, schedule: Schedule, first_step: int, steps: int, every: int | None, stop_above: float | None = None
@@ -98,5 +144,14 @@ class _Loop:
             if stop_above is not None and not losses[-1] <= stop_above:
                 break
             if self.validate is not None and every and (done % every == 0 or done == steps):
-                validation.append((done, float(self.validate())))
+                validation.append((done, self._validate(self.validate)))
         return Series(tuple(losses), tuple(validation))
+
+
+def _rates(schedule: Schedule, first_step: int, series: Series) -> list[float]:
+    return [schedule.rate(first_step + step) for step in range(len(series.train))]
+
+
+def _set_mode(optimizer: Optimizer, mode: str) -> None:
+    """ "train" or "eval", of an optimizer that has these."""
+    getattr(optimizer, mode, lambda: None)()

@@ -10,6 +10,9 @@ from orchestrator.errors import UserError
 from orchestrator.learning_rate.autolrs import AutoLRS
 from orchestrator.learning_rate.plateau import Plateau, PlateauOptions
 from orchestrator.learning_rate.policy import Policy
+from orchestrator.learning_rate.published import PublishedAutoLRS
+from orchestrator.learning_rate.published_plan import PublishedOptions
+from orchestrator.learning_rate.rungs import AutoLRSOptions
 from orchestrator.learning_rate.scheduled import (
     ConstantOptions,
     CosineOptions,
@@ -18,7 +21,6 @@ from orchestrator.learning_rate.scheduled import (
     Scheduled,
     StepOptions,
 )
-from orchestrator.learning_rate.search_plan import AutoLRSOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +37,8 @@ def _scheduled(steps: int, seed: int, options: Any) -> Policy:
 
 POLICIES: dict[str, Kind] = {
     "autolrs": Kind(AutoLRSOptions, AutoLRS),
-    "autolrs_paper": Kind(AutoLRSOptions, AutoLRS),
+    "autolrs_hold": Kind(AutoLRSOptions, AutoLRS),
+    "autolrs_paper": Kind(PublishedOptions, PublishedAutoLRS),
     "constant": Kind(ConstantOptions, _scheduled),
     "cosine": Kind(CosineOptions, _scheduled),
     "linear": Kind(LinearOptions, _scheduled),
@@ -46,6 +49,7 @@ POLICIES: dict[str, Kind] = {
 
 
 _WORDS: dict[type, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
     int: (int, "a whole number"),
     float: (int | float, "a number"),
     str: (str, "a word"),
@@ -74,12 +78,12 @@ def _options_of(options: type[Any], name: str, values: Mapping[str, Any]) -> Any
 
 
 def _as_type(value: Any, kind: Any, key: str) -> Any:
-    """The value as a parameter wants it; `kind` is int, float or str, or one of them with None."""
+    """The value as a parameter wants it; `kind` is bool, int, float or str, or one of them with None."""
     optional = isinstance(kind, types.UnionType)
     if optional and value is None:
         return None
     plain = typing.get_args(kind)[0] if optional else kind
     accepted, wanted = _WORDS[plain]
-    if isinstance(value, bool) or not isinstance(value, accepted):
+    if isinstance(value, bool) != (plain is bool) or not isinstance(value, accepted):
         raise UserError(f"{key} is {value!r}: set it to {wanted}{' or null' if optional else ''}.")
     return plain(value)

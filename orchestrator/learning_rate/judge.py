@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.learning_rate.forecast import Extrapolation, forecast, tail_mean
 from orchestrator.learning_rate.policy import Series
-from orchestrator.learning_rate.search_plan import Stage
+from orchestrator.learning_rate.published_plan import Stage
 
 
 @dataclass(frozen=True)

@@ -18,29 +18,41 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Train:
-    """Take `steps` real steps; step number s of the run (from 0) uses `schedule.rate(s)`. Ends with a snapshot."""
+    """Take `steps` real steps; step number s of the run (from 0) uses `schedule.rate(s)`. Ends with a snapshot.
+
+    With `take_up`, go to the kept end of that arm first: the steps that led there are real from then on, and
+    `first_step` is the one after them.
+    """
 
     stage: int
     schedule: Schedule
     first_step: int
     steps: int
     validate_every: int | None = None  # steps between validations; always one at the end
+    take_up: str | None = None
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Try each candidate for `steps` steps from the present state, and come back to that state after each.
+    """Try each candidate for `steps` steps, and come back to the present state after each.
 
-    A candidate's schedule is evaluated at 0 … steps-1. A candidate whose loss stops being finite, or exceeds
-    `stop_above`, may be ended early; its series are then shorter.
+    A candidate's schedule is evaluated at `taken` … taken+steps-1. A candidate whose loss stops being finite, or
+    exceeds `stop_above`, may be ended early; its series are then shorter.
+
+    `arms` names the candidates: the end of each is kept under its name. A later probe of the same arm, with `taken`
+    steps behind it, goes on from there instead of from the present state. Ends named neither in `arms` nor in `needed`
+    are not asked for again.
     """
 
     stage: int
     candidates: tuple[Schedule, ...]
     steps: int
     purpose: str  # "range_test" or "search"
-    validate_every: int | None = None  # None: no validation during a probe
+    validate_every: int | None = None  # None: no validation during a probe; else also at its end
     stop_above: float | None = None
+    arms: tuple[str, ...] = ()
+    taken: int = 0
+    needed: tuple[str, ...] = ()
 
 
 Action = Train | Probe
@@ -73,7 +85,7 @@ Outcome = Trained | Probed
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a policy made of one probe: the loss it reached, and the one expected `horizon` steps from its start."""
+    """What a policy made of one arm: the loss it reached, and the one expected `horizon` steps from its start."""
 
     stage: int
     rate: float
@@ -82,6 +94,7 @@ class Forecast:
     quality: float  # 0 (no better than a constant) … 1 (the curve explains the series)
     diverged: bool
     reached: float | None = None
+    steps: int | None = None  # that the arm was tried for
 
 
 @dataclass(frozen=True)
@@ -109,7 +122,11 @@ Finding = Forecast | Choice | RangeFound
 
 @dataclass(frozen=True)
 class Cost:
-    """What a policy will spend, known beforehand (upper bounds). Steps are optimizer steps of the whole job."""
+    """What a policy will spend, known beforehand: steps are optimizer steps of the whole job.
+
+    `probe_steps` are those thrown away, an upper bound unless every rate that is tried diverges. Where both share one
+    budget, what the search leaves goes into training.
+    """
 
     stages: int
     train_steps: int

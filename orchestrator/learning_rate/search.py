@@ -1,9 +1,11 @@
 """Which learning rates to try next: Bayesian optimisation of one stage's loss over the logarithm of the rate.
 
-scikit-optimize does it: a Gaussian process (Matérn 5/2) whose lower confidence bound, mean − κ·sd, picks the next rate.
-At the κ that AutoLRS uses (1000 and more) the mean has no say in the choice, so the rates fill the interval whatever
-the losses are. `ask` makes use of that: with the kernel held fixed, all rates of a stage are known at once and cheaply.
-Losses still shape the surrogate that is reported.
+The lower confidence bound, mean − κ·sd, of a Gaussian process (Matérn 5/2) picks the next rate: scikit-optimize's
+process, which fits its kernel, unless another one is given.
+
+At the κ that AutoLRS was published with (1000 and more) the mean has no say in the choice, so the rates fill the
+interval whatever the losses are. `ask` makes use of that: with the kernel held fixed, all rates of a stage are known at
+once and cheaply. Losses still shape the surrogate that is reported.
 """
 
 import math
@@ -11,14 +13,13 @@ import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.learning_rate import gaussian_process
 from orchestrator.learning_rate.forecast import HUGE
+from orchestrator.learning_rate.gaussian_process import GaussianProcess
 
 Json = dict[str, Any]
 Array = NDArray[np.float64]
@@ -27,11 +28,24 @@ FILLING = 1000.0  # from this κ on the losses do not influence which rates are 
 SAME = 1e-6  # rates closer than this share of the interval are one rate
 
 
+class Process(Protocol):
+    """A surrogate of losses `y` at positions `x`: shares of the search interval, on the scale of log rates."""
+
+    def lowest_bound(self, x: Array, y: Array, kappa: float, fixed_kernel: bool, seed: int) -> float:
+        """The position where mean − kappa·sd is lowest."""
+
+    def posterior(self, x: Array, y: Array, at: Array, seed: int) -> tuple[Array, Array]:
+        """Mean and standard deviation at the positions `at`."""
+
+
 class RateSearch:
     """Ask for rates within [low, high], tell their losses. Equal seeds and losses give equal rates."""
 
-    def __init__(self, low: float, high: float, seed: int = 0, kappa: float = FILLING) -> None:
+    def __init__(
+        self, low: float, high: float, seed: int = 0, kappa: float = FILLING, process: Process | None = None
+    ) -> None:
         self.low, self.high, self.seed, self.kappa = low, high, seed, kappa
+        self._process = process
         self.points: list[tuple[float, float]] = []  # (rate, loss as told)
 
     @property
@@ -59,7 +73,7 @@ class RateSearch:
             return ()
         grid = np.linspace(0, 1, rows)
         x = np.array([self._position(rate) for rate, _ in self.points])
-        mean, sd = _engine().posterior(x, self._finite_losses(), grid, self.seed % 2**32)
+        mean, sd = (self._process or _engine()).posterior(x, self._finite_losses(), grid, self.seed % 2**32)
         return tuple((self._rate(position), float(m), float(s)) for position, m, s in zip(grid, mean, sd, strict=True))
 
     def state(self) -> Json:
@@ -74,7 +88,7 @@ class RateSearch:
         if not positions:
             return float(np.random.default_rng(seed).uniform())
         x, y = np.array(positions), np.array(losses)
-        proposal: float = _engine().lowest_bound(x, y, self.kappa, self.filling, seed)
+        proposal = (self._process or _engine()).lowest_bound(x, y, self.kappa, self.filling, seed)
         if min(abs(proposal - position) for position in positions) < SAME:
             return _middle_of_widest_gap(positions)
         return proposal
@@ -104,7 +118,7 @@ def _middle_of_widest_gap(positions: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=1)
-def _engine() -> ModuleType:
+def _engine() -> Process:
     """scikit-optimize, or our own plain Gaussian process where it cannot be imported."""
     try:
         from orchestrator.learning_rate import skopt_process
@@ -114,5 +128,5 @@ def _engine() -> ModuleType:
             "instead. Mend it with: pip install 'scikit-optimize>=0.10.2,<0.11'",
             stacklevel=2,
         )
-        return gaussian_process
+        return GaussianProcess()
     return skopt_process

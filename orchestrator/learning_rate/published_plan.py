@@ -1,4 +1,4 @@
-"""How AutoLRS cuts a run into stages: how long each trains, how long its probes are, and which loss they are judged by.
+"""The stages of the published AutoLRS: how long each trains, how long its probes are, which loss judges them.
 
 The published stages double from `stage_steps` to `max_stage_steps` (1000 to 8000: probes of 100, 200, 400, 800 steps).
 That needs some 30 000 steps before validation losses are used at all, so that stage lengths follow from the step
@@ -19,8 +19,8 @@ LEAST_PROBE = 20  # steps; a run too short for such probes has fewer stages
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoLRSOptions:
-    """Parameters of AutoLRS; the defaults are the published ones where the paper or its code has them.
+class PublishedOptions:
+    """Parameters of the published AutoLRS; the defaults are the published ones where the paper or its code has them.
 
     min_lr, max_lr: the interval searched; a range test finds it unless given (max_lr alone: from max_lr/1000).
     probes: rates tried a stage. probe_share: length of a probe as a share of its stage; probes × probe_share is the
@@ -96,19 +96,19 @@ class Stage:
     validate_every: int | None  # in probes: None where training losses decide
 
 
-def warmup_steps(options: AutoLRSOptions, steps: int) -> int:
+def warmup_steps(options: PublishedOptions, steps: int) -> int:
     """Steps of the warm-up; at least one step is left to search for."""
     return min(int(options.warmup * steps), steps - 1)
 
 
-def range_test_steps(options: AutoLRSOptions, steps: int) -> int:
+def range_test_steps(options: PublishedOptions, steps: int) -> int:
     """Steps of the range test, 0 where the interval is given: a tenth of the run within 20 … 100, unless given."""
     if options.max_lr is not None:
         return 0
     return options.range_test_steps or min(max(steps // 10, 20), 100)
 
 
-def plan_stages(options: AutoLRSOptions, steps: int) -> tuple[Stage, ...]:
+def plan_stages(options: PublishedOptions, steps: int) -> tuple[Stage, ...]:
     """The stages of a run. Their steps and the warm-up's add up to `steps` exactly."""
     begin = warmup_steps(options, steps)
     lengths = list(_lengths(options, steps - begin))
@@ -124,7 +124,7 @@ def plan_stages(options: AutoLRSOptions, steps: int) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def _lengths(options: AutoLRSOptions, steps: int) -> Iterator[int]:
+def _lengths(options: PublishedOptions, steps: int) -> Iterator[int]:
     if options.stage_steps is not None:
         return _doubling(options.stage_steps, options.max_stage_steps or options.stage_steps, steps)
     affordable = int(steps * options.probe_share) // LEAST_PROBE
@@ -142,7 +142,7 @@ def _doubling(length: int, longest: int, steps: int) -> Iterator[int]:
         length = min(2 * length, longest)
 
 
-def _validate_every(options: AutoLRSOptions, probe_steps: int) -> int | None:
+def _validate_every(options: PublishedOptions, probe_steps: int) -> int | None:
     if options.validation_points == 0:
         return None
     return max(1, probe_steps // options.validation_points)

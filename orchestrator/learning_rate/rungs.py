@@ -1,0 +1,142 @@
+"""How AutoLRS spends a step budget on its search: which arms go how far, in rungs that double.
+
+Five rates for T/40 steps, the best two of them on to T/20 and to T/10, where the winner just goes on. Arms that are
+behind halfway through the first rung end there. Only the losers' steps are lost: 0.175 T at most.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orchestrator.learning_rate.checks import require, require_budget, require_positive
+
+LEAST_RUNG = 20  # steps; less says nothing about a rate
+GRID = (2, 1, 3, 0)  # the order in which the middles of four equal parts of the interval are tried
+LEADERS = 2
+WHOLE_SEARCH = 600  # steps from which on the full search is worth its cost; below, one rung with fewer arms
+SEARCH_SHARE = 0.2  # of the budget, at most, in runs shorter than that
+LEAST_ARMS = 3
+
+USUAL_INTERVALS = {  # by the optimizer's class; where a rate acts on normalised gradients, its scale hardly varies
+    "AdamWScheduleFree": (1e-4, 1e-1),
+    "RAdamScheduleFree": (1e-4, 1e-1),
+    "Adam": (1e-4, 1e-1),
+    "AdamW": (1e-4, 1e-1),
+    "NAdam": (1e-4, 1e-1),
+    "RAdam": (1e-4, 1e-1),
+    "SGD": (1e-3, 1.0),
+    "SGDScheduleFree": (1e-2, 10.0),
+}
+ANY_OPTIMIZER = (1e-4, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoLRSOptions:
+    """Parameters of AutoLRS.
+
+    min_lr, max_lr: the interval searched; unless given, what is usual for `base`, the optimizer's class.
+    known_lr: train at this level without a search. budget: "soft" takes all steps and searches on top (at most 0.175 of
+    them from 800 steps on), "hard" takes the search out of them. finish: "keep" the level to the end, for optimizers
+    that average, or let it "decay" linearly to 0. band: share by which an arm may be worse than the best and still be
+    as good; prefer: the "smallest" or the "largest" rate of those. strict: refuse budgets too small for a search,
+    instead of training at a usual level. validate_every: steps between validations, about twenty a run unless given.
+    """
+
+    min_lr: float | None = None
+    max_lr: float | None = None
+    base: str = "AdamWScheduleFree"
+    known_lr: float | None = None
+    budget: str = "soft"
+    finish: str = "keep"
+    band: float = 0.005
+    prefer: str = "smallest"
+    strict: bool = True
+    validate_every: int | None = None
+
+    def check(self, steps: int) -> None:
+        """UserError where a parameter makes no sense."""
+        require_budget(steps, None)
+        require_positive(min_lr=self.min_lr, max_lr=self.max_lr, known_lr=self.known_lr)
+        require_positive(validate_every=self.validate_every)
+        low, high = self.interval()
+        require(low < high, f"lr.min_lr is {low}, not below lr.max_lr = {high}: lower lr.min_lr or raise lr.max_lr.")
+        require(0 <= self.band < 1, f"lr.band is {self.band}: set it from 0 to below 1.")
+        for name, words in (("budget", "soft hard"), ("finish", "keep decay"), ("prefer", "smallest largest")):
+            value = getattr(self, name)
+            require(value in words.split(), f"lr.{name} is {value}: set it to {words.replace(' ', ' or ')}.")
+        searches = self.known_lr is not None or not self.strict or steps >= smallest_budget()
+        require(
+            searches,
+            f"steps is {steps}, too few to search a rate: set steps to {smallest_budget()} or more, lr.known_lr to a "
+            "rate, or lr.strict=false to train at a usual one.",
+        )
+
+    def interval(self) -> tuple[float, float]:
+        """Lowest and highest rate of the search."""
+        low, high = USUAL_INTERVALS.get(self.base.rsplit(".", 1)[-1], ANY_OPTIMIZER)
+        return self.min_lr or low, self.max_lr or high
+
+    def known_level(self, steps: int) -> float | None:
+        """The level that needs no search: the known one, or a usual one where the steps are too few for any."""
+        if self.known_lr is None and steps < smallest_budget():
+            return mid_points(*self.interval())[0]
+        return self.known_lr
+
+
+@dataclass(frozen=True)
+class Rung:
+    """`arms` ("grid", "proposal" or "leaders") go on until `until` steps from the start; there they may be scored."""
+
+    arms: str
+    until: int
+    scored: bool
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """`grid` rates of the first rung, all rungs in order, and the steps that are thrown away, at most."""
+
+    grid: int
+    rungs: tuple[Rung, ...]
+    lost_steps: int
+
+    @property
+    def first(self) -> int:
+        """Steps of the first rung."""
+        return next(rung.until for rung in self.rungs if rung.scored)
+
+
+def mid_points(low: float, high: float) -> list[float]:
+    """The rates of the first rung, in the order in which they are tried."""
+    return [low * (high / low) ** ((part + 0.5) / len(GRID)) for part in GRID]
+
+
+def smallest_budget() -> int:
+    """Steps from which on three rates can be tried within the search's share."""
+    return round((LEAST_ARMS - 1) * LEAST_RUNG / SEARCH_SHARE)
+
+
+def plan_search(steps: int) -> SearchPlan | None:
+    """The search of a run of `steps`; None where they are too few for any."""
+    if steps < smallest_budget():
+        return None
+    first, second, third = (max(LEAST_RUNG, steps // part) for part in (40, 20, 10))
+    affordable = 1 + int(SEARCH_SHARE * steps) // LEAST_RUNG
+    grid = min(affordable, len(GRID))
+    begin = [*_first_rung("grid", first), *(_first_rung("proposal", first) if affordable > grid else ())]
+    if steps < WHOLE_SEARCH:
+        return SearchPlan(grid, tuple(begin), (min(affordable, len(GRID) + 1) - 1) * first)
+    rungs = (*begin, Rung("leaders", second, True), Rung("leaders", third, True))
+    return SearchPlan(grid, rungs, (len(GRID) + 1 - LEADERS) * first + (LEADERS - 1) * third)
+
+
+def warmup_steps(steps: int) -> int:
+    """Steps in which the rate rises linearly, in probes as in the run."""
+    return min(max(8, steps // 80), steps)
+
+
+def _first_rung(arms: str, until: int) -> Iterator[Rung]:
+    """Arms are compared halfway, though never before 20 steps."""
+    check = max(LEAST_RUNG, until // 2)
+    if check < until:
+        yield Rung(arms, check, scored=False)
+    yield Rung(arms, until, scored=True)
