@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.flow_problem import Indices
+from comm_plans.all_to_all.direct.flow_problem import Indices, links_of
 from comm_plans.errors import Disconnected, PlansError, listed
 from comm_plans.forest.checks import check_ranks
 from comm_plans.topology import Topology
@@ -44,7 +44,7 @@ def _checked(topology: Topology, traffic: Indices) -> Indices:
 
 def _check_connected(topology: Topology, demand: Indices) -> None:
     reach = np.eye(len(topology.nodes), dtype=bool)
-    links = np.array(list(topology.capacities), dtype=np.int64).reshape(-1, 2)
+    links = links_of(topology)
     reached = -1
     while reached != reach.sum():
         reached = int(reach.sum())

@@ -49,12 +49,12 @@ def steady_problem(
     demand: N × N units between ranks; with several translations all off-diagonal ones must be equal.
     usable: N × A, which links the flow of a rank may take; by default those that do not lead back to it.
     """
-    links = np.array(list(topology.capacities), dtype=np.int64).reshape(-1, 2)
-    resource, capacity = _resources(topology, translations)
+    links = links_of(topology)
+    resource, capacity = resources(topology, translations)
     sources = representatives(demand, translations)
     if usable is None:
         usable = np.ones((len(topology.ranks), len(links)), dtype=bool)
-    wanted = np.zeros((len(sources), len(topology.nodes)), dtype=demand.dtype)
+    wanted = np.zeros((len(sources), len(topology.nodes)), dtype=np.int64)
     wanted[:, : len(topology.ranks)] = demand[sources]
     return FlowProblem(
         nodes=len(topology.nodes),
@@ -70,13 +70,18 @@ def steady_problem(
     )
 
 
+def links_of(topology: Topology) -> Indices:
+    """Node numbers of both ends of each link, in the order of `topology.capacities`; shape (A, 2)."""
+    return np.array(list(topology.capacities), dtype=np.int64).reshape(-1, 2)
+
+
 def representatives(demand: Indices, translations: Translations) -> Indices:
     """One rank of each orbit that has something to send."""
     first = np.min(np.array(translations.elements)[:, : len(demand)], axis=0)
     return np.flatnonzero((first == np.arange(len(demand))) & demand.any(axis=1))
 
 
-def _resources(topology: Topology, translations: Translations) -> tuple[Indices, tuple[Fraction, ...]]:
+def resources(topology: Topology, translations: Translations) -> tuple[Indices, tuple[Fraction, ...]]:
     """The orbit of each link, and what all links of an orbit carry together in GB/s."""
     orbits = translations.orbits(list(topology.capacities))
     total = [Fraction(0)] * (max(orbits.values()) + 1)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.flow_problem import Indices
+from comm_plans.all_to_all.direct.flow_problem import Indices, links_of
 from comm_plans.all_to_all.direct.routes import Routes, loads, slowest
 from comm_plans.errors import PlanError
 from comm_plans.topology import Topology
@@ -22,7 +22,7 @@ def replayed(topology: Topology, demand: Indices, blocks: Iterable[Routes]) -> F
 
     Raises PlanError where they do not deliver it. Blocks share one denominator.
     """
-    links = np.array(list(topology.capacities), dtype=np.int64)
+    links = links_of(topology)
     parts, load, denominator = np.zeros_like(demand), np.zeros(len(links), dtype=object), 1
     for routes in blocks:
         _check_paths(topology, links, routes)

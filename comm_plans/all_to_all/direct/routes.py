@@ -5,7 +5,7 @@ Parts are integers over one denominator, so that what a link carries, and with i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -39,10 +39,6 @@ class Routes:
     def hops(self) -> Indices:
         """Arcs of each path."""
         return np.diff(self.begin)
-
-    def path(self, place: int) -> Indices:
-        """The arcs of one path."""
-        return self.arc[self.begin[place] : self.begin[place + 1]]
 
     def groups(self) -> Iterator[Indices]:
         """Places of the paths of each pair; paths of a pair lie side by side."""
@@ -79,9 +75,15 @@ def loads(routes: Routes, demand: Indices, arcs: int) -> Indices:
     return total
 
 
-def moved(routes: Routes, translation: Permutation, image: Indices) -> Routes:
-    """The routes as another translation sees them; image: the arc that each arc is taken to."""
-    return replace(routes, pair=np.array(translation)[routes.pair], arc=image[routes.arc])
+def everywhere(ends: Indices, routes: Routes, elements: Sequence[Permutation]) -> Iterator[Routes]:
+    """The routes as each translation moves them; ends: A × 2 nodes of the arcs."""
+    nodes = len(elements[0])
+    place = np.zeros((nodes, nodes), dtype=np.int64)
+    place[ends[:, 0], ends[:, 1]] = np.arange(len(ends))
+    for element in elements:
+        image = np.array(element)
+        arcs = place[image[ends[:, 0]], image[ends[:, 1]]]
+        yield replace(routes, pair=image[routes.pair], arc=arcs[routes.arc])
 
 
 def joined(parts: list[Routes]) -> Routes:

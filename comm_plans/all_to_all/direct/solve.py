@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,11 +10,11 @@ from time import perf_counter
 import numpy as np
 
 from comm_plans.all_to_all.direct.demands import demand_of
-from comm_plans.all_to_all.direct.flow_problem import Indices, steady_problem
+from comm_plans.all_to_all.direct.flow_problem import Indices, links_of, steady_problem
 from comm_plans.all_to_all.direct.linear_program import solve_flows
 from comm_plans.all_to_all.direct.lower_bound import proved_bound
 from comm_plans.all_to_all.direct.route_check import replayed
-from comm_plans.all_to_all.direct.routes import Routes, joined, moved, routes_of_flow
+from comm_plans.all_to_all.direct.routes import Routes, everywhere, joined, routes_of_flow
 from comm_plans.forest.symmetry import Translations, find_translations
 from comm_plans.topology import Topology
 
@@ -58,7 +57,7 @@ class DirectResult:
     @cached_property
     def routes(self) -> Routes:
         """The routes of all pairs, in node numbers and positions of `topology.capacities`."""
-        return joined(list(everywhere(self.topology, self.representatives, self.translations)))
+        return joined(list(everywhere(links_of(self.topology), self.representatives, self.translations.elements)))
 
     def summary(self) -> dict[str, object]:
         """What `comm-plan all-to-all --json` prints of it."""
@@ -88,7 +87,7 @@ def direct_all_to_all(topology: Topology, traffic: Indices | None = None) -> Dir
     problem = steady_problem(topology, demand, translations)
     flows = solve_flows(problem)
     representatives = routes_of_flow(problem, flows.flow)
-    duration = replayed(topology, demand, everywhere(topology, representatives, translations))
+    duration = replayed(topology, demand, everywhere(links_of(topology), representatives, translations.elements))
     most = int(demand.max())
     buffer = len(demand) if traffic is None else int(np.asarray(traffic).sum(axis=1, dtype=object).max())
     return DirectResult(
@@ -102,13 +101,3 @@ def direct_all_to_all(topology: Topology, traffic: Indices | None = None) -> Dir
         verified=True,
         solve_seconds=round(perf_counter() - started, 6),
     )
-
-
-def everywhere(topology: Topology, routes: Routes, translations: Translations) -> Iterator[Routes]:
-    """The routes of one rank of each orbit, then those of the ranks that each translation takes them to."""
-    links = np.array(list(topology.capacities), dtype=np.int64)
-    place = np.zeros((len(topology.nodes),) * 2, dtype=np.int64)
-    place[links[:, 0], links[:, 1]] = np.arange(len(links))
-    for element in translations.elements:
-        taken = np.array(element)[links]
-        yield moved(routes, element, place[taken[:, 0], taken[:, 1]])
