@@ -53,7 +53,7 @@ def _head_options(state: LabState, management: LabNode) -> list[str]:
         f"--node-ip-address={management.address}",
         "--num-cpus=0",
         STORE,
-        f"--temp-dir={state.ray_folder}",
+        f"--temp-dir={state.ray_folder}/ray",  # which Ray opens to all
         "--include-dashboard=false",
         f"--ray-client-server-port={_free_port(management.address)}",  # the usual one may be another Ray's
     ]
