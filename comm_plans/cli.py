@@ -14,6 +14,7 @@ from io import StringIO, TextIOWrapper
 from typing import Any, NoReturn
 
 from comm_plans import commands as do
+from comm_plans.all_to_all.command import all_to_all
 from comm_plans.direct_connect.command import wire
 from comm_plans.errors import PlansError
 
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_solve(commands)
     _add_plan_commands(commands)
+    _add_all_to_all(commands)
     _add_wire(commands)
     reading = _add(commands, "read", do.read, "print a network as a topology file")
     reading.add_argument("file", metavar="FILE", help=TOPOLOGY)
@@ -97,6 +99,18 @@ def _add_solve(commands: Any) -> None:
     )
     command.add_argument("--trim", action="store_true", help="use less of a switch that sends more than it receives")
     command.add_argument("--out", metavar="FILE", help="write the plan (docs/plan-format.md)")
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_all_to_all(commands: Any) -> None:
+    command = _add(commands, "all-to-all", all_to_all, "plan how every rank sends to every other, skewed or not")
+    command.add_argument("network", metavar="CLUSTER_OR_TOPOLOGY", help=f"a cluster file, or {TOPOLOGY}")
+    command.add_argument(
+        "--traffic", metavar="MATRIX", help="a .npy file: bytes from each rank (row) to each other one"
+    )
+    command.add_argument(
+        "--mode", choices=("best", "faithful"), default="best", help="of a cluster: best, or as FLASH was published"
+    )
     command.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -14,27 +14,27 @@ from numpy.typing import NDArray
 from comm_plans.all_to_all.cluster import Bytes
 from comm_plans.compiled import compiled
 
+Numbers = NDArray[np.int16]
+"""GPUs by their number in the server."""
+
 
 class Balanced(NamedTuple):
     """What lies at each sender, in sending order: pieces `first[q] … first[q + 1]` at queue q = (i·S + j)·G + g, those
     that GPU g of server i sends to server j. A piece is a range of bytes of one origin for one destination GPU."""
 
     first: Bytes
-    origin: NDArray[np.int16]
-    destination: NDArray[np.int16]
+    origin: Numbers
+    destination: Numbers
     start: Bytes
     length: Bytes
 
 
 @compiled
-def balanced(tiles: Bytes, quota: Bytes, rails: Bytes, spread: bool) -> tuple[Bytes, Bytes, Bytes, Bytes, Bytes]:
+def balanced(tiles: Bytes, quota: Bytes, rails: Bytes, spread: bool) -> tuple[Bytes, Numbers, Numbers, Bytes, Bytes]:
     """The fields of `Balanced`. tiles: bytes as [i, g, j, h]; quota: bytes each of the first `rails[i, j]` GPUs of
     server i sends to server j; spread: see above."""
     servers, gpus = tiles.shape[0], tiles.shape[1]
-    most = 0
-    for amount in tiles.ravel():
-        most += amount > 0
-    most = 2 * (most + servers * servers * gpus)
+    most = 2 * (np.count_nonzero(tiles) + servers * servers * gpus)
     first = np.zeros(servers * servers * gpus + 1, np.int64)
     origins, destinations = np.empty(most, np.int16), np.empty(most, np.int16)
     starts, lengths = np.empty(most, np.int64), np.empty(most, np.int64)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from comm_plans.all_to_all.birkhoff_kernels import as_published, by_ladder
 from comm_plans.all_to_all.cluster import Bytes
 
@@ -22,7 +20,7 @@ class Stages(NamedTuple):
 
 
 def birkhoff(quota: Bytes) -> Stages:
-    """Decompose a square matrix of integers, 0 or more, with sums below 2⁶²: the weights add up to its largest line sum.
+    """Decompose a square matrix of integers from 0 on, with sums below 2⁶²; the weights add up to its largest line sum.
 
     About 6·S stages; the weighted permutations add up to the matrix and a padding of zeros or more.
     """

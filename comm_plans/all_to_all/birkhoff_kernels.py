@@ -1,8 +1,9 @@
 """Compiled Birkhoff–von Neumann decomposition: an integer matrix as a sum of few weighted permutations.
 
 A line is a row or a column; T is the largest sum of a line. Stages last T together, so a line that sums up to less has
-slack: time in which it may idle. The published way fixes where each line idles beforehand, by padding; the ladder spends
-slack where it saves a stage. Either way the weighted permutations add up to the matrix and a padding of zeros or more.
+slack: time in which it may idle. The published way fixes where each line idles beforehand, by padding; the ladder
+spends slack where it saves a stage. Either way the weighted permutations add up to the matrix and a padding of zeros or
+more.
 """
 
 import numpy as np
@@ -85,8 +86,8 @@ def _lower(
 def by_ladder(quota: Whole) -> tuple[Whole, Whole, int]:
     """Stages (permutations, a row each; weights) and T, to which the weights add up.
 
-    Matchings are sought among entries that last for at least a threshold, which falls by a tenth whenever there is none,
-    so that every stage is heavy. Entries that need no slack come first; they stay matched from stage to stage.
+    Matchings are sought among entries that last for at least a threshold, which falls by a tenth when there is none, so
+    that every stage is heavy. Entries that need no slack come first; they stay matched from stage to stage.
     """
     left = quota.copy()
     size = len(left)

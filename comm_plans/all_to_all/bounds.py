@@ -38,12 +38,14 @@ class Fluid:
     @cached_property
     def between(self) -> Bytes:
         """Bytes from server i to server j ≠ i."""
-        return self.outgoing.sum(1)
+        between: Bytes = self.outgoing.sum(1)
+        return between
 
     @cached_property
     def quota(self) -> Bytes:
         """Bytes that each card of server i sends to server j: an equal share, rounded up."""
-        return -(-self.between // self.cluster.rails)
+        quota: Bytes = -(-self.between // self.cluster.rails)
+        return quota
 
     @cached_property
     def inter_seconds(self) -> float:
@@ -61,6 +63,18 @@ class Fluid:
     def lower_bound_seconds(self) -> float:
         """The larger of T_inter and T_gpu: a bound for every schedule, whatever it relays."""
         return max(self.inter_seconds, self.gpu_seconds)
+
+    @property
+    def bottleneck(self) -> str:
+        """What the lower bound comes from, in words."""
+        if self.gpu_seconds > self.inter_seconds:
+            sent, received = self.tiles.sum((2, 3)), self.tiles.sum((0, 1))
+            verb = "sends" if sent.max() >= received.max() else "receives"
+            server, gpu = np.unravel_index(int(np.maximum(sent, received).argmax()), sent.shape)
+            return f"GPU {gpu} of server {server} {verb} as much as its card and the fabric carry"
+        sent, received = (self.between.sum(way) / np.array(self.cluster.sizes) for way in (1, 0))
+        verb = "leaves" if sent.max() >= received.max() else "enters"
+        return f"the cards of server {int(np.maximum(sent, received).argmax())} must carry all that {verb} it"
 
     @property
     def direct_seconds(self) -> float:

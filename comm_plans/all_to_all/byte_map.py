@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from comm_plans.all_to_all.balance import Numbers
 from comm_plans.all_to_all.cluster import Bytes, Places
 from comm_plans.compiled import compiled
 
@@ -27,8 +27,8 @@ class Pieces(NamedTuple):
 @compiled
 def mapped(
     first: Bytes,
-    origin: NDArray[np.int16],
-    destination: NDArray[np.int16],
+    origin: Numbers,
+    destination: Numbers,
     start: Bytes,
     length: Bytes,
     partners: Bytes,

@@ -1,7 +1,7 @@
 """A cluster as FLASH sees it: servers of GPUs, a fast fabric inside each, one network card a GPU between them.
 
-GPU `g` of server `i` has the place `i·G + g`, where G is the size of the largest server; smaller servers leave their last
-places empty. Ranks number the GPUs that exist, in order of their places.
+GPU `g` of server `i` has the place `i·G + g`, where G is the size of the largest server; smaller servers leave their
+last places empty. Ranks number the GPUs that exist, in order of their places.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Places = NDArray[np.int32]
 
 GIGA = 1e9
 MOST_RANKS = 4096
+MOST_GPUS = 256  # a server
 MOST_BANDWIDTH = 1e9  # GB/s
 MOST_LATENCY = 1.0  # seconds
 INTRA_LATENCY, NIC_LATENCY = 0.3e-6, 2.6e-6  # of an MI300X cluster, as the authors' public topology file has it
@@ -43,6 +44,8 @@ class Cluster:
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) < 1 or sum(self.sizes) > MOST_RANKS:
             raise ClusterError(f"a cluster has 1 to {MOST_RANKS} GPUs and no server without one; mend servers or GPUs")
+        if self.gpus > MOST_GPUS:
+            raise ClusterError(f"a server of {self.gpus} GPUs is too large; gpus_per_server goes up to {MOST_GPUS}")
         for name in ("intra_bandwidth", "nic_bandwidth"):
             if not 0 < getattr(self, name) <= MOST_BANDWIDTH:
                 raise ClusterError(f"{name} is {getattr(self, name):g}; give more than 0 and at most 10⁹ GB/s")

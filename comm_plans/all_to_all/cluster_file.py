@@ -34,21 +34,13 @@ def is_cluster_file(path: Path) -> bool:
 def read_cluster(path: Path) -> Cluster:
     """Read a cluster file of up to 1 MB. Raises ClusterError where it is missing, too large or wrong."""
     try:
-        return _cluster(_document(path))
+        return cluster_from(_document(path))
     except PlansError as error:
         raise ClusterError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
 
 
-def _document(path: Path) -> object:
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise ClusterError(f"{path} cannot be read: {error.strerror}") from error
-    return parse_document(data.decode(errors="replace"), str(path))
-
-
-def _cluster(document: object) -> Cluster:
+def cluster_from(document: object) -> Cluster:
+    """The cluster that a mapping with the keys of a cluster file describes. Raises ClusterError where it is wrong."""
     if not isinstance(document, dict):
         raise ClusterError(f"a cluster is a mapping with the keys {', '.join(KEYS)}")
     for key in document:
@@ -65,6 +57,15 @@ def _cluster(document: object) -> Cluster:
         _number(document.get("nic_latency", NIC_LATENCY), "nic_latency"),
         str(document.get("intra_fabric", "switch")),
     )
+
+
+def _document(path: Path) -> object:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise ClusterError(f"{path} cannot be read: {error.strerror}") from error
+    return parse_document(data.decode(errors="replace"), str(path))
 
 
 def _sizes(servers: int, gpus: object) -> tuple[int, ...]:

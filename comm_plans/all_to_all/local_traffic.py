@@ -140,10 +140,7 @@ def _busiest(loads: Bytes, mesh: bool) -> int:
     gpus = len(loads)
     most = 0
     for g in range(gpus):
-        if mesh:
-            most = max(most, loads[g].max() * (gpus - 1))
-        else:
-            most = max(most, loads[g].sum(), loads[:, g].sum())
+        most = max(most, loads[g].max() * (gpus - 1)) if mesh else max(most, loads[g].sum(), loads[:, g].sum())
     return most
 
 

@@ -21,14 +21,16 @@ ONE = np.uint64(1)
 _ALL = np.uint64(2**64 - 1)
 
 
-@intrinsic
-def _lowest_bit(context: Any, word: Any) -> Any:
-    """Number of the lowest bit that is set; the word must not be zero."""
+def _trailing_zeros(context: Any, word: Any) -> Any:
+    """Number of the lowest bit that is set, as one instruction; the word must not be zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], cgutils.false_bit)
 
     return types.int64(types.uint64), generate
+
+
+_lowest_bit: Any = intrinsic(_trailing_zeros)
 
 
 @compiled
@@ -49,7 +51,7 @@ def first_common(mask: Masks, other: Masks) -> int:
     for word in range(len(mask)):
         both = mask[word] & other[word]
         if both != 0:
-            return word * WORD + _lowest_bit(both)
+            return int(word * WORD + _lowest_bit(both))
     return -1
 
 

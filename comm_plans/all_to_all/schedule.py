@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from comm_plans.all_to_all.slots import Slots
 
 
 class Transfers(NamedTuple):
-    """What moves in one step: bytes `low … high` of what rank `origin` has for rank `destination`, from rank `source` to
-    rank `target`; an entry a transfer."""
+    """What moves in one step, an entry a transfer: bytes `low … high` of what rank `origin` has for rank `destination`,
+    from rank `source` to rank `target`."""
 
     source: Places
     target: Places
@@ -67,8 +67,8 @@ class Schedule:
 
     def _local(self, step: int) -> Transfers:
         part = slice(self.local.first[step], self.local.first[step + 1])
-        origin, destination, low, high = (column[part] for column in self.local[1:])
-        return Transfers(origin, destination, origin, destination, low, high)
+        _, origin, destination, low, high = self.local
+        return chosen(Transfers(origin, destination, origin, destination, low, high), part)
 
     def _sent(self, slot: int) -> Transfers:
         """From card to card; places instead of ranks."""
@@ -78,24 +78,26 @@ class Schedule:
         source = np.repeat(np.arange(cards, dtype=np.int32), np.diff(first))
         server, card = np.divmod(source, self.cluster.gpus)
         target = (self.slots.partners[slot, server] * self.cluster.gpus + card).astype(np.int32)
-        origin, destination, low, high = (column[part] for column in self.pieces[1:])
-        return Transfers(source, target, origin, destination, low, high)
+        _, origin, destination, low, high = self.pieces
+        return Transfers(source, target, origin[part], destination[part], low[part], high[part])
 
     def _balance(self, slot: int) -> Transfers:
         sent = self._sent(slot)
-        return _chosen(sent._replace(source=sent.origin, target=sent.source))
+        return chosen(sent._replace(source=sent.origin, target=sent.source), sent.origin != sent.source)
 
     def _redistribution(self, slot: int) -> Transfers:
         sent = self._sent(slot)
-        return _chosen(sent._replace(source=sent.target, target=sent.destination))
+        return chosen(sent._replace(source=sent.target, target=sent.destination), sent.target != sent.destination)
 
     def _among_ranks(self, transfers: Transfers) -> Transfers:
         if self.cluster.uniform:
             return transfers
-        return Transfers(*(self.cluster.rank_at[places] for places in transfers[:4]), *transfers[4:])
+        source, target, origin, destination, low, high = transfers
+        rank_at = self.cluster.rank_at
+        return Transfers(rank_at[source], rank_at[target], rank_at[origin], rank_at[destination], low, high)
 
 
-def _chosen(transfers: Transfers) -> Transfers:
-    """Those that move at all."""
-    moving = transfers.source != transfers.target
-    return Transfers(*(column[moving] for column in transfers))
+def chosen(transfers: Transfers, which: Any) -> Transfers:
+    """Some of them, by a slice or a mask."""
+    source, target, origin, destination, low, high = transfers
+    return Transfers(source[which], target[which], origin[which], destination[which], low[which], high[which])

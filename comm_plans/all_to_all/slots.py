@@ -29,8 +29,8 @@ class Slots(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """What a slot costs: bytes a second of a card, seconds a slot; how long balance and redistribution keep a GPU sending
-    and receiving, as parts of the time of the cards; by what factor the next slot may be larger."""
+    """What a slot costs: bytes a second of a card, seconds a slot; how long balance and redistribution keep a GPU
+    sending and receiving, as parts of the time of the cards; by what factor the next slot may be larger."""
 
     nic_bytes: float
     latency: float
@@ -39,7 +39,7 @@ class Pace(NamedTuple):
     growth: float
 
     def seconds(self, weights: Bytes) -> float:
-        """Fluid time of slots of these weights, each with the balance of the next and the redistribution of the last."""
+        """Fluid time of slots of these weights, each beside the balance of the next and what the last one hands on."""
         sending = weights / self.nic_bytes
         inside = np.zeros((2, len(weights) + 2))
         inside[:, :-2] += np.multiply.outer(self.balance, sending)
@@ -57,8 +57,8 @@ def in_order(stages: Stages) -> Slots:
 def arranged(stages: Stages, chunks: int, growth: float) -> Slots:
     """Stages cut into chunks of rising, then of falling weight.
 
-    The heaviest is cut into `chunks` that grow by the factor `growth` and shrink again, the others into equal ones, none
-    larger than the largest of those.
+    The heaviest is cut into `chunks` that grow by the factor `growth` and shrink again, the others into equal ones,
+    none larger than the largest of those.
     """
     heaviest = int(stages.weights.argmax()) if len(stages.weights) else 0
     ramp = _ramp(int(stages.weights.max(initial=0)), chunks, growth)
@@ -79,7 +79,7 @@ def _ramp(weight: int, chunks: int, growth: float) -> Bytes:
     parts = growth ** np.minimum(place, place[::-1])
     ends = np.rint(np.cumsum(parts) / parts.sum() * weight).astype(np.int64)
     ends[-1] = weight
-    sizes = np.diff(ends, prepend=0)
+    sizes: Bytes = np.diff(ends, prepend=0)
     return sizes[sizes > 0]
 
 

@@ -42,7 +42,8 @@ def _zipf(exponent: float, ranks: int, generator: np.random.Generator) -> Bytes:
     pairs = ranks * ranks
     weights = np.empty(pairs)
     weights[generator.permutation(pairs)] = np.arange(1, pairs + 1, dtype=np.float64) ** -exponent
-    return np.floor(weights / weights.sum() * pairs * UNIT).astype(np.int64).reshape(ranks, ranks)
+    traffic: Bytes = np.floor(weights / weights.sum() * pairs * UNIT).astype(np.int64).reshape(ranks, ranks)
+    return traffic
 
 
 def _adversary(kind: str, servers: int, gpus: int) -> Bytes:

@@ -1,0 +1,71 @@
+"""`comm-plan all-to-all`: a schedule for a cluster of servers, or routes for a direct network."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from comm_plans.errors import PlansError
+
+if TYPE_CHECKING:
+    from comm_plans.all_to_all.cluster import Bytes
+
+DEFAULT_SIZE = 2**20  # bytes a pair of ranks
+
+
+def all_to_all(options: argparse.Namespace) -> None:
+    """Plan, verify, show or print."""
+    from comm_plans.all_to_all.cluster_file import is_cluster_file
+    from comm_plans.all_to_all.traffic import read_traffic
+
+    traffic = None if options.traffic is None else read_traffic(Path(options.traffic))
+    if is_cluster_file(Path(options.network)):
+        _on_cluster(options, traffic)
+    else:
+        _on_topology(options, traffic)
+
+
+def _on_cluster(options: argparse.Namespace, traffic: Bytes | None) -> None:
+    from comm_plans import terminal
+    from comm_plans.all_to_all.cluster import INTRA_LATENCY, NIC_LATENCY
+    from comm_plans.all_to_all.cluster_file import read_cluster
+    from comm_plans.all_to_all.on_cluster import cluster_all_to_all, load
+    from comm_plans.all_to_all.show import show_schedule
+    from comm_plans.all_to_all.traffic import uniform_traffic
+    from comm_plans.sizes import shown_bytes, shown_seconds
+
+    cluster = read_cluster(Path(options.network))
+    if traffic is None:
+        traffic = uniform_traffic(cluster.ranks, DEFAULT_SIZE)
+        terminal.note(f"assuming {shown_bytes(DEFAULT_SIZE)} from every GPU to every other (--traffic)")
+    if (cluster.intra_latency, cluster.nic_latency) == (INTRA_LATENCY, NIC_LATENCY):
+        inside, between = shown_seconds(INTRA_LATENCY), shown_seconds(NIC_LATENCY)
+        terminal.note(f"assuming latencies of {inside} inside servers and {between} between them")
+    with terminal.progress() as report:
+        report("load")  # so that plan_seconds tells of planning, not of loading compiled code
+        load()
+        report("plan")
+        result = cluster_all_to_all(cluster, traffic, options.mode)
+    if options.json:
+        print(json.dumps(result.summary()))
+    else:
+        show_schedule(result, traffic)
+
+
+def _on_topology(options: argparse.Namespace, traffic: Bytes | None) -> None:
+    from comm_plans import terminal
+    from comm_plans.all_to_all.direct import direct_all_to_all
+    from comm_plans.all_to_all.show import show_routes
+    from comm_plans.sources import topology_from
+
+    if options.mode != "best":
+        raise PlansError(f"--mode {options.mode} is for cluster files; leave it out for a topology")
+    topology = topology_from(options.network)
+    with terminal.progress():
+        result = direct_all_to_all(topology, traffic)
+    if options.json:
+        print(json.dumps(result.summary()))
+    else:
+        show_routes(result)
