@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from comm_plans.forest.symmetry import Translations
+from comm_plans.forest.symmetry import Translations, find_translations
 from comm_plans.topology import Topology
 
 Indices = NDArray[np.int64]
@@ -73,6 +73,13 @@ def steady_problem(
 def links_of(topology: Topology) -> Indices:
     """Node numbers of both ends of each link, in the order of `topology.capacities`; shape (A, 2)."""
     return np.array(list(topology.capacities), dtype=np.int64).reshape(-1, 2)
+
+
+def translations_of(topology: Topology, alike: bool) -> Translations:
+    """Translations of the network if all pairs send `alike`; only the identity else."""
+    if alike:
+        return find_translations(topology.capacities, len(topology.ranks), len(topology.nodes))
+    return Translations((tuple(range(len(topology.nodes))),), ())
 
 
 def representatives(demand: Indices, translations: Translations) -> Indices:

@@ -10,12 +10,12 @@ from time import perf_counter
 import numpy as np
 
 from comm_plans.all_to_all.direct.demands import demand_of
-from comm_plans.all_to_all.direct.flow_problem import Indices, links_of, steady_problem
+from comm_plans.all_to_all.direct.flow_problem import Indices, links_of, steady_problem, translations_of
 from comm_plans.all_to_all.direct.linear_program import solve_flows
 from comm_plans.all_to_all.direct.lower_bound import proved_bound
 from comm_plans.all_to_all.direct.route_check import replayed
 from comm_plans.all_to_all.direct.routes import Routes, everywhere, joined, routes_of_flow
-from comm_plans.forest.symmetry import Translations, find_translations
+from comm_plans.forest.symmetry import Translations
 from comm_plans.topology import Topology
 
 
@@ -81,9 +81,7 @@ def direct_all_to_all(topology: Topology, traffic: Indices | None = None) -> Dir
     """
     started = perf_counter()
     demand = demand_of(topology, traffic)
-    translations = find_translations(
-        topology.capacities if traffic is None else {}, len(topology.ranks), len(topology.nodes)
-    )
+    translations = translations_of(topology, alike=traffic is None)
     problem = steady_problem(topology, demand, translations)
     flows = solve_flows(problem)
     representatives = routes_of_flow(problem, flows.flow)

@@ -11,20 +11,19 @@ from fractions import Fraction
 from time import perf_counter
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import dijkstra
 
 from comm_plans.all_to_all.direct.demands import demand_of
-from comm_plans.all_to_all.direct.flow_problem import Indices, links_of, steady_problem
+from comm_plans.all_to_all.direct.flow_problem import Indices, steady_problem, translations_of
 from comm_plans.all_to_all.direct.linear_program import solve_flows
 from comm_plans.all_to_all.direct.lower_bound import proved_bound
+from comm_plans.all_to_all.direct.paths import hops_between
 from comm_plans.all_to_all.direct.rounding import in_chunks
 from comm_plans.all_to_all.direct.routes import Routes, everywhere, joined, loads, routes_of_flow, slowest
 from comm_plans.all_to_all.direct.timed_check import replay_steps
 from comm_plans.all_to_all.direct.timed_problem import timed_elements, timed_ends, timed_problem
 from comm_plans.all_to_all.direct.timed_schedule import TimedSchedule, transfers_of
 from comm_plans.errors import PlansError
-from comm_plans.forest.symmetry import Translations, find_translations
+from comm_plans.forest.symmetry import Translations
 from comm_plans.topology import Topology
 
 MOST_EXACT_CHUNKS = 64
@@ -64,9 +63,7 @@ def timed_all_to_all(
     """
     started = perf_counter()
     demand = demand_of(topology, traffic)
-    network = topology.capacities if traffic is None else {}
-    translations = find_translations(network, len(topology.ranks), len(topology.nodes))
-    planner = _Planner(topology, demand, translations)
+    planner = _Planner(topology, demand, translations_of(topology, alike=traffic is None))
     if steps is None:
         plan = planner.best(latency, 1e-9 * (pair_bytes if traffic is None else 1))
     else:
@@ -128,9 +125,8 @@ class _Planner:
 
     def fewest_steps(self) -> int:
         """Hops from rank to rank between the pair that is farthest apart; switches cost none."""
-        ranks, links = len(self.topology.ranks), links_of(self.topology)
-        graph = csr_matrix(((links[:, 1] < ranks).astype(float), tuple(links.T)), shape=(len(self.topology.nodes),) * 2)
-        return int(dijkstra(graph, indices=np.arange(ranks))[:, :ranks][self.demand > 0].max())
+        hops = hops_between(self.topology, free_switches=True)
+        return int(hops[:, : len(self.demand)][self.demand > 0].max())
 
     def durations(self, routes: Routes, steps: int) -> tuple[Fraction, ...]:
         """What the busiest link of each step needs, in units by GB/s."""
