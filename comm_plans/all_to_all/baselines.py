@@ -55,10 +55,11 @@ BASELINES: dict[str, Callable[[Cluster, Bytes], Iterator[Transfers]]] = {
 
 
 def padded_seconds(cluster: Cluster, traffic: Bytes) -> float:
-    """Fluid time of schedules for equal blocks: every pair between servers padded to the largest one."""
+    """Time of schedules for equal blocks: every pair between servers padded to the largest one."""
     apart = cluster.server_of[:, None] != cluster.server_of[None, :]
     partners = apart.sum(1).max(initial=0)
-    return float(partners * traffic.max(initial=0, where=apart) / cluster.nic_bytes)
+    largest = traffic.max(initial=0, where=apart)
+    return float(partners * (largest / cluster.nic_bytes + cluster.nic_latency))
 
 
 def server_spread_out_seconds(cluster: Cluster, traffic: Bytes) -> float:

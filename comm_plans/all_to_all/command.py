@@ -29,7 +29,6 @@ def all_to_all(options: argparse.Namespace) -> None:
 
 def _on_cluster(options: argparse.Namespace, traffic: Bytes | None) -> None:
     from comm_plans import terminal
-    from comm_plans.all_to_all.cluster import INTRA_LATENCY, NIC_LATENCY
     from comm_plans.all_to_all.cluster_file import read_cluster
     from comm_plans.all_to_all.on_cluster import cluster_all_to_all, load
     from comm_plans.all_to_all.show import show_schedule
@@ -40,9 +39,8 @@ def _on_cluster(options: argparse.Namespace, traffic: Bytes | None) -> None:
     if traffic is None:
         traffic = uniform_traffic(cluster.ranks, DEFAULT_SIZE)
         terminal.note(f"assuming {shown_bytes(DEFAULT_SIZE)} from every GPU to every other (--traffic)")
-    if (cluster.intra_latency, cluster.nic_latency) == (INTRA_LATENCY, NIC_LATENCY):
-        inside, between = shown_seconds(INTRA_LATENCY), shown_seconds(NIC_LATENCY)
-        terminal.note(f"assuming latencies of {inside} inside servers and {between} between them")
+    inside, between = shown_seconds(cluster.intra_latency), shown_seconds(cluster.nic_latency)
+    terminal.note(f"a message costs {inside} inside a server and {between} between servers, beside its bytes")
     with terminal.progress() as report:
         report("load")  # so that plan_seconds tells of planning, not of loading compiled code
         load()
