@@ -9,6 +9,7 @@ holds them all; otherwise trees take turns in shared ones.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from comm_plans.errors import PlansError
 from comm_plans.exports.msccl_lowering import lower
 from comm_plans.exports.msccl_program import Program, Step, ThreadBlock
 from comm_plans.plan import Plan
+from comm_plans.topology import Topology
 from comm_plans.verifier import verify
 
 NAMES = {
@@ -53,25 +55,53 @@ def msccl_xml(plan: Plan) -> tuple[str, MscclReport]:
     """
     verify(plan.to_document())
     program = lower(plan, share=False)
-    if _excess(_report(plan, program)):
+    if excess_of(report_of(plan.topology, program)):
         program = lower(plan, share=True)
-    report = _report(plan, program)
-    if excess := _excess(report):
-        raise PlansError(excess)
+    report = report_of(plan.topology, program)
+    if excess := excess_of(report):
+        raise PlansError(f"{excess}; solve again with fewer trees, such as --trees-per-rank 1")
     return written(plan, program), report
 
 
 def written(plan: Plan, program: Program) -> str:
     """The XML text of a plan's program."""
-    root = _algorithm(plan, program)
+    shard, full = program.chunks // program.ranks, program.chunks
+    at_root = [full if rank == plan.root else 0 for rank in range(program.ranks)]
+    all_full, all_shard = [full] * program.ranks, [shard] * program.ranks
+    inputs = {"all_gather": all_shard, "broadcast": at_root}.get(plan.collective, all_full)
+    outputs = {"reduce_scatter": all_shard, "reduce": at_root}.get(plan.collective, all_full)
+    name = f"{plan.topology.name}_{plan.collective}"
+    return program_text(program, name, NAMES[plan.collective], inputs, outputs, in_place=True)
+
+
+def program_text(
+    program: Program, name: str, collective: str, inputs: Sequence[int], outputs: Sequence[int], in_place: bool
+) -> str:
+    """The XML text of a program; inputs, outputs: chunks of each rank's buffers. collective: in MSCCL's words."""
+    root = ElementTree.Element(
+        "algo",
+        name=name,
+        proto="Simple",
+        nchannels=str(program.channels),
+        nchunksperloop=str(program.chunks),
+        ngpus=str(program.ranks),
+        coll=collective,
+        inplace=str(int(in_place)),
+        outofplace="1",
+        minBytes="0",
+        maxBytes=str(ANY_SIZE),
+    )
+    for rank in range(program.ranks):
+        root.append(_gpu(program, rank, inputs[rank], outputs[rank]))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _report(plan: Plan, program: Program) -> MscclReport:
-    host_of = {rank: host for host, members in plan.topology.hosts.items() for rank in members}
-    names = plan.topology.ranks
-    leaving: Counter[str] = Counter(dict.fromkeys(plan.topology.hosts, 0))
+def report_of(topology: Topology, program: Program) -> MscclReport:
+    """What a program on a network costs."""
+    host_of = {rank: host for host, members in topology.hosts.items() for rank in members}
+    names = topology.ranks
+    leaving: Counter[str] = Counter(dict.fromkeys(topology.hosts, 0))
     for (sender, receiver), channels in program.connections.items():
         host = host_of.get(names[sender], names[sender])
         if host != host_of.get(names[receiver], names[receiver]):
@@ -86,8 +116,8 @@ def _report(plan: Plan, program: Program) -> MscclReport:
     )
 
 
-def _excess(report: MscclReport) -> str:
-    """Which limit is exceeded and how to mend it, as a sentence; empty if none is."""
+def excess_of(report: MscclReport) -> str:
+    """Which limit is exceeded, in words; empty if none is."""
     limits = (
         ("channels", report.channels, MOST_CHANNELS),
         ("thread blocks on a GPU", report.thread_blocks, MOST_BLOCKS),
@@ -97,37 +127,11 @@ def _excess(report: MscclReport) -> str:
     )
     for what, needed, allowed in limits:
         if needed > allowed:
-            return (
-                f"this plan needs {needed} {what} as MSCCL XML, which allows {allowed}; "
-                "solve again with fewer trees, such as --trees-per-rank 1"
-            )
+            return f"this plan needs {needed} {what} as MSCCL XML, which allows {allowed}"
     return ""
 
 
-def _algorithm(plan: Plan, program: Program) -> ElementTree.Element:
-    algorithm = ElementTree.Element(
-        "algo",
-        name=f"{plan.topology.name}_{plan.collective}",
-        proto="Simple",
-        nchannels=str(program.channels),
-        nchunksperloop=str(program.chunks),
-        ngpus=str(program.ranks),
-        coll=NAMES[plan.collective],
-        inplace="1",
-        outofplace="1",
-        minBytes="0",
-        maxBytes=str(ANY_SIZE),
-    )
-    for rank in range(program.ranks):
-        algorithm.append(_gpu(plan, program, rank))
-    return algorithm
-
-
-def _gpu(plan: Plan, program: Program, rank: int) -> ElementTree.Element:
-    shard = program.chunks // program.ranks
-    at_root = program.chunks if rank == plan.root else 0
-    inputs = {"all_gather": shard, "broadcast": at_root}.get(plan.collective, program.chunks)
-    outputs = {"reduce_scatter": shard, "reduce": at_root}.get(plan.collective, program.chunks)
+def _gpu(program: Program, rank: int, inputs: int, outputs: int) -> ElementTree.Element:
     gpu = ElementTree.Element(
         "gpu", id=str(rank), i_chunks=str(inputs), o_chunks=str(outputs), s_chunks=str(program.scratch[rank])
     )
