@@ -15,6 +15,14 @@ from comm_plans.all_to_all.direct.linear_program import Floats
 from comm_plans.all_to_all.direct.routes import Routes, loads
 from comm_plans.compiled import compiled
 
+MOST_EXACT_CHUNKS = 64
+CHUNKS = 32
+
+
+def default_chunks(routes: Routes) -> int:
+    """As many as make the parts exact, if those are few."""
+    return routes.denominator if routes.denominator <= MOST_EXACT_CHUNKS else CHUNKS
+
 
 def in_chunks(routes: Routes, demand: Indices, room: Floats, chunks: int) -> Routes:
     """The routes with parts of 1/chunks; paths that get none are left out.

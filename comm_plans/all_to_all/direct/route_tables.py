@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.rounding import in_chunks
+from comm_plans.all_to_all.direct.rounding import default_chunks, in_chunks
 from comm_plans.all_to_all.direct.route_check import replayed
 from comm_plans.all_to_all.direct.routes import Routes
 from comm_plans.all_to_all.direct.solve import DirectResult
@@ -21,9 +21,13 @@ HEADINGS = ("from", "to", "route", "layer", "chunks", "path")
 VERSION = 1
 
 
-def route_table(result: DirectResult, chunks: int = 32) -> dict[str, Any]:
-    """The table of all pairs with their data in `chunks` pieces each, replayed, and what the rounding leaves of the rate."""
+def route_table(result: DirectResult, chunks: int | None = None) -> dict[str, Any]:
+    """The table of all pairs with their data in whole chunks, replayed; `pair_rate` is what the rounding leaves of it.
+
+    chunks: pieces of each pair's data; by default those of the exact optimum if they are few, else 32.
+    """
     topology, demand = result.topology, result.demand
+    chunks = chunks or default_chunks(result.routes)
     bandwidth = np.array([float(each) for each in topology.capacities.values()])
     most = int(demand.max())
     routes = in_chunks(result.routes, demand, bandwidth * float(most / result.pair_rate), chunks)

@@ -17,7 +17,7 @@ from comm_plans.all_to_all.direct.flow_problem import Indices, steady_problem, t
 from comm_plans.all_to_all.direct.linear_program import solve_flows
 from comm_plans.all_to_all.direct.lower_bound import proved_bound
 from comm_plans.all_to_all.direct.paths import hops_between
-from comm_plans.all_to_all.direct.rounding import in_chunks
+from comm_plans.all_to_all.direct.rounding import default_chunks, in_chunks
 from comm_plans.all_to_all.direct.routes import Routes, everywhere, joined, loads, routes_of_flow, slowest
 from comm_plans.all_to_all.direct.timed_check import replay_steps
 from comm_plans.all_to_all.direct.timed_problem import timed_elements, timed_ends, timed_problem
@@ -26,8 +26,6 @@ from comm_plans.errors import PlansError
 from comm_plans.forest.symmetry import Translations
 from comm_plans.topology import Topology
 
-MOST_EXACT_CHUNKS = 64
-CHUNKS = 32
 SHORTEST = 1e-9  # duration of a step in which nothing was to move
 WORTHWHILE = 1e-6  # of the transfer time, for which one more step is tried when steps cost nothing
 
@@ -137,8 +135,7 @@ class _Planner:
 
     def schedule(self, plan: _Plan, chunks: int | None) -> TimedSchedule:
         """The plan in whole chunks, replayed."""
-        if chunks is None:
-            chunks = plan.routes.denominator if plan.routes.denominator <= MOST_EXACT_CHUNKS else CHUNKS
+        chunks = chunks or default_chunks(plan.routes)
         bandwidth = np.array([float(each) for each in self.topology.capacities.values()])
         room = np.concatenate([bandwidth * max(float(each), SHORTEST) for each in plan.durations])
         held = np.full(plan.steps * len(self.topology.ranks), np.inf)
