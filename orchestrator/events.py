@@ -86,6 +86,20 @@ class ProbeRan:
     train_seconds: float
     validation_seconds: float
     restore_seconds: float
+    arm: str | None = None  # whose end was kept
+    taken: int = 0  # steps that the arm had taken before, from `first_step`
+
+
+@dataclass(frozen=True)
+class ArmTakenUp:
+    """A stage goes on from the end of one of its arms: the probes of that arm are real steps from now on."""
+
+    stage: int
+    arm: str
+    first_step: int  # the real step from which the arm was tried
+    rates: list[float]
+    losses: list[float]
+    seconds: float  # that its steps took as probes
 
 
 @dataclass(frozen=True)
@@ -172,6 +186,7 @@ Event = (
     | PlanChosen
     | CommunicationMeasured
     | ProbeRan
+    | ArmTakenUp
     | ForecastMade
     | RateChosen
     | RangeChosen

@@ -5,10 +5,11 @@ Here each counts once, the later one. Report, figures, comparison and summary al
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from orchestrator.events import (
+    ArmTakenUp,
     CommunicationMeasured,
     Event,
     ForecastMade,
@@ -31,7 +32,10 @@ from orchestrator.learning_rate.policy import Choice, Forecast
 
 @dataclass(frozen=True)
 class Segment:
-    """Steps taken one after another. `start` counts all steps before it, probes included; `first_step` real ones."""
+    """Steps taken one after another. `start` counts all steps before it, probes included; `first_step` real ones.
+
+    A probe whose arm was taken up is training.
+    """
 
     kind: str  # "train" or "probe"
     stage: int
@@ -40,6 +44,7 @@ class Segment:
     rates: list[float]
     losses: list[float]
     validation: list[tuple[int, float]]
+    arm: str | None = None
 
     @property
     def end(self) -> int:
@@ -82,7 +87,7 @@ class History:
 
     @property
     def probe_steps(self) -> int:
-        """Steps spent on the search, all taken back."""
+        """Steps spent on the search and taken back."""
         return sum(len(each.rates) for each in self.segments if each.kind == "probe")
 
     def total_steps(self, step: int) -> int:
@@ -134,7 +139,7 @@ def _gone_back(kept: list[Event], step: int) -> tuple[list[Event], list[Event]]:
     """
     saved = [at for at, event in enumerate(kept, start=1) if isinstance(event, SnapshotSaved) and event.step == step]
     begin = saved[-1] if saved else 0
-    search = list(takewhile(lambda event: not isinstance(event, StepsTrained), kept[begin:]))
+    search = list(takewhile(lambda event: not isinstance(event, ArmTakenUp | StepsTrained), kept[begin:]))
     said = [event for event in kept[begin + len(search) :] if isinstance(event, Warned)]
     return kept[:begin] + search + said, search
 
@@ -143,7 +148,7 @@ def _identity(event: Event) -> Hashable:
     """Equal for an event and the same thing done again; None for what cannot be done again."""
     match event:
         case ProbeRan():
-            return ("probe", event.stage, event.first_step, tuple(event.rates))
+            return ("probe", event.stage, event.first_step, event.arm, event.taken, tuple(event.rates))
         case ForecastMade():
             return ("forecast", event.forecast.stage, event.forecast.rate)
         case RateChosen():
@@ -171,14 +176,16 @@ def _add(story: History, event: Event) -> None:
             story.found = event
         case ProbeRan():
             _stage(story, event.stage, event.first_step).probes.append(event)
-            _append(story, "probe", event.stage, event.first_step, event.rates, event.train_losses, event.validation)
+            _append(story, _probe_segment(event))
+        case ArmTakenUp():
+            story.segments = [_taken_up(segment, event) for segment in story.segments]
         case ForecastMade():
             _stage(story, event.forecast.stage, _next_step(story)).forecasts.append(event.forecast)
         case RateChosen():
             _stage(story, event.choice.stage, _next_step(story)).choice = event.choice
         case StepsTrained():
             _stage(story, event.stage, event.first_step)
-            _append(story, "train", event.stage, event.first_step, event.rates, event.losses, [])
+            _append(story, Segment("train", event.stage, 0, event.first_step, [*event.rates], [*event.losses], []))
         case Validated():
             story.validations.append(event)
         case Scored():
@@ -195,20 +202,21 @@ def _next_step(story: History) -> int:
     return max((each.first_step + len(each.rates) for each in story.segments if each.kind == "train"), default=0)
 
 
-def _append(
-    story: History,
-    kind: str,
-    stage: int,
-    first_step: int,
-    rates: list[float],
-    losses: list[float],
-    validation: list[tuple[int, float]],
-) -> None:
+def _probe_segment(ran: ProbeRan) -> Segment:
+    losses, first_step = list(ran.train_losses), ran.first_step + ran.taken
+    return Segment("probe", ran.stage, 0, first_step, list(ran.rates), losses, list(ran.validation), ran.arm)
+
+
+def _taken_up(segment: Segment, event: ArmTakenUp) -> Segment:
+    own = (segment.kind, segment.stage, segment.arm) == ("probe", event.stage, event.arm)
+    return replace(segment, kind="train") if own else segment
+
+
+def _append(story: History, segment: Segment) -> None:
     """Chunks of one stage's training are one segment; every probe is its own."""
     last = story.segments[-1] if story.segments else None
-    if last is not None and (last.kind, last.stage) == ("train", stage) and kind == "train":
-        last.rates.extend(rates)
-        last.losses.extend(losses)
+    if last is not None and (last.kind, last.stage, segment.kind) == ("train", segment.stage, "train"):
+        last.rates.extend(segment.rates)
+        last.losses.extend(segment.losses)
         return
-    start = last.end if last is not None else 0
-    story.segments.append(Segment(kind, stage, start, first_step, list(rates), list(losses), list(validation)))
+    story.segments.append(replace(segment, start=last.end if last is not None else 0))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TypedDict
 
-from orchestrator.events import Event, JobReady, ProbeRan, Scored, SnapshotSaved, StepsTrained, Validated
+from orchestrator.events import ArmTakenUp, Event, JobReady, ProbeRan, Scored, SnapshotSaved, StepsTrained, Validated
 from orchestrator.history import History, history
 
 ACTIVITIES = ("search", "training", "validation", "restoring", "waiting")
@@ -33,8 +33,9 @@ class Summary(TypedDict):
 def summarise(events: Sequence[Event], wall_seconds: float | None = None) -> Summary:
     """Add up a run. `wall_seconds` is the whole run's time, by default what its result says.
 
-    `search` is training and validating in probes, `restoring` is keeping, saving and bringing back states, `waiting` is
-    the rest of the wall time: start-up, decisions, bookkeeping; only the workers' start where the wall time is unknown.
+    `search` is training and validating in probes that were thrown away, `restoring` is keeping, saving and bringing
+    back states, `waiting` is the rest of the wall time: start-up, decisions, bookkeeping; only the workers' start where
+    the wall time is unknown.
     """
     story = history(events)
     validation = story.last("validation")
@@ -75,6 +76,7 @@ def _train_loss(story: History) -> float | None:
 def _seconds(events: Sequence[Event], wall_seconds: float | None) -> dict[str, float]:
     spent = dict.fromkeys(ACTIVITIES, 0.0)
     starting = 0.0
+    taken_up: dict[int, float] = {}  # by stage: a resumed run may say it again
     for event in events:
         match event:
             case ProbeRan():
@@ -86,8 +88,12 @@ def _seconds(events: Sequence[Event], wall_seconds: float | None) -> dict[str, f
                 spent["validation"] += event.seconds
             case SnapshotSaved():
                 spent["restoring"] += event.seconds
+            case ArmTakenUp():
+                taken_up[event.stage] = event.seconds
             case JobReady():
                 starting += event.seconds
+    spent["search"] -= sum(taken_up.values())
+    spent["training"] += sum(taken_up.values())
     spent["waiting"] = starting if wall_seconds is None else max(0.0, wall_seconds - math.fsum(spent.values()))
     return spent
 

@@ -1,6 +1,5 @@
 """One training from its cluster to its weights: connect, start the gang, do what the policy asks, test, save."""
 
-from collections import deque
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -48,7 +47,7 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
                 if config.evaluation.at_stage_end:
                     execution.score()
         execution.validate("test")
-        _measure_communication(config, execution.step, job, recording)
+        _measure_communication(execution.step, job, recording)
         job.save_weights(folder / WEIGHTS)
         return job.weights_sha256()
 
@@ -62,7 +61,7 @@ def _job(config: Config, run_id: str, cluster: Cluster, recording: Recording) ->
     return Job(job_spec(config, run_id, choice))
 
 
-def _measure_communication(config: Config, step: int, job: Job, recording: Recording) -> None:
+def _measure_communication(step: int, job: Job, recording: Recording) -> None:
     measured = job.communication()
     if measured is not None:
         recording.emit(CommunicationMeasured(step, **measured))
@@ -122,8 +121,7 @@ def _take_up(execution: Execution, policy: Policy, job: Job, store: SnapshotStor
         job.load(snapshot.path, snapshot.content)
         policy.load_state(snapshot.content["policy"])
         execution.step = snapshot.step
-    probes = [event for event in recording.events if isinstance(event, ProbeRan)]
-    execution.remembered = deque(probe for probe in probes if probe.first_step == execution.step)
+    execution.remember(event for event in recording.events if isinstance(event, ProbeRan))
     recording.emit(RunResumed(execution.step, snapshot.path.name if snapshot else None))
 
 

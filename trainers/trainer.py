@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
+from trainers.averaging import averaged, ready_to_step
 from trainers.communication import data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
 from trainers.options import TrainerOptions
@@ -32,7 +33,8 @@ _LOW_PRECISION = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 class Trainer:
     """Trains a task. Seeds the process's random generators and sets its number of threads; expects one per process.
 
-    optimizer: makes the optimizer from the parameters; its own rate is never used.
+    optimizer: makes the optimizer from the parameters; its own rate is never used. With one that averages its iterates
+    (Schedule-Free), whatever is scored, hashed or saved is the average.
     rank, world_size: with more than one rank, torch.distributed must be initialised already (DDP does the rest).
     Raises DataError when the training split is smaller than one step's batch.
     """
@@ -55,6 +57,7 @@ class Trainer:
         seed_all(options.seed)
         self.model = task.build_model().to(self._device)
         self._optimizer = optimizer(self.model.parameters())
+        ready_to_step(self._optimizer)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "float16")
         self.step = 0
         self._parallel: Module = self.model
@@ -95,12 +98,12 @@ class Trainer:
                 metrics = self._task.metrics(self.model, batch)
                 return metrics if "loss" in metrics else {"loss": self._task.loss(self.model, batch), **metrics}
 
-        with evaluation_mode(self.model, self._options.seed):
+        with self._averaged(), evaluation_mode(self.model, self._options.seed):
             return mean_scores(score, indices, self._options.batch_size, self._rank, self._world_size, self._device)
 
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own evaluation, run by this rank alone: metrics, and samples for people to read."""
-        with evaluation_mode(self.model, self._options.seed):
+        with self._averaged(), evaluation_mode(self.model, self._options.seed):
             return self._task.evaluate(self.model, self.step)
 
     def snapshot(self, reuse: Snapshot | None = None) -> Snapshot:
@@ -118,18 +121,20 @@ class Trainer:
     def weights_sha256(self) -> str:
         """SHA-256 over all parameters and buffers in name order: names, types, shapes, bytes."""
         digest = hashlib.sha256()
-        for name, tensor in weights(self.model).items():
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        with self._averaged():
+            for name, tensor in weights(self.model).items():
+                digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+                digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
     def save_weights(self, path: Path) -> None:
         """Write the model's `state_dict` as safetensors."""
-        state = self.model.state_dict()
-        save_file({name: tensor.cpu().contiguous().clone() for name, tensor in state.items()}, path)
+        with self._averaged():
+            state = self.model.state_dict()
+            save_file({name: tensor.cpu().contiguous().clone() for name, tensor in state.items()}, path)
 
     def load_weights(self, path: Path) -> None:
-        """Take what `save_weights` wrote. RuntimeError where it is another model's."""
+        """Take what `save_weights` wrote, to score it. RuntimeError where it is another model's."""
         self.model.load_state_dict(load_file(path))
 
     def _train_step(self, rate: float) -> Tensor:
@@ -168,6 +173,16 @@ class Trainer:
         self._backward()
         self._optimizer.zero_grad()
         self.restore(before)
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        return averaged(self.model, self._optimizer, self._forward, self._options.seed)
+
+    def _forward(self, number: int) -> Tensor:
+        """The loss of a training batch, equal on every rank and in every run: what the average's statistics rest on."""
+        order = DataOrder(len(self._splits.train), self._options.batch_size, 1, self._options.seed)
+        batch = self._splits.train[torch.from_numpy(order.indices(number, 0))]
+        with self._autocast():
+            return self._task.loss(self.model, self._to_device(batch))
 
     def _exceeds(self, loss: Tensor, limit: float) -> bool:
         mean = sum_over_ranks([float(loss)], self._device)[0] / self._world_size

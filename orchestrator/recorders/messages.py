@@ -81,6 +81,8 @@ def _tried(forecasts: Sequence[Forecast], chosen: float) -> Iterator[Text]:
         block = forecasts[row * len(forecasts) // rows : (row + 1) * len(forecasts) // rows]
         styles = ["bold blue" if forecast.rate == chosen else "" for forecast in block]
         yield _row("tried", [_rate_tried(forecast, chosen) for forecast in block], styles)
+        if len({forecast.steps for forecast in forecasts}) > 1:
+            yield _row("steps", [f"{forecast.steps:,}" for forecast in block], styles)
         yield _row("reached", [_reached_text(forecast) for forecast in block], styles)
         yield _row("forecast", [_forecast_text(forecast) for forecast in block], styles)
 

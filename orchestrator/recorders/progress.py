@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from orchestrator.events import (
+    ArmTakenUp,
     Event,
     ProbeRan,
     RangeChosen,
@@ -29,6 +30,7 @@ class Progress:
         self._tried = 0  # probes of this stage's search so far
         self._purpose: str | None = None  # of the probes under way
         self._taken = 0  # steps of this process, real and probed
+        self._end: int | None = None  # real steps in all, once the only search is over
         self._rate: float | None = None
         self._train: float | None = None
         self._validation: float | None = None
@@ -48,6 +50,11 @@ class Progress:
                 self._note_steps(event.stage, event.rates, event.train_losses, event.train_seconds)
             case RangeChosen() | RateChosen():
                 self._tried, self._purpose = 0, None
+                if isinstance(event, RateChosen) and self._stages == 1:
+                    self._end = event.choice.steps
+            case ArmTakenUp():
+                self._step += len(event.rates)
+                self._probed -= len(event.rates)
             case StepsTrained():
                 self._tried, self._purpose = 0, None
                 self._step = event.first_step + len(event.rates)
@@ -69,7 +76,7 @@ class Progress:
 
     @property
     def _total(self) -> int:
-        return int(self.started.cost.get("train_steps", 0)) if self.started else 0
+        return self._end or (int(self.started.cost.get("train_steps", 0)) if self.started else 0)
 
     @property
     def _total_probed(self) -> int:
@@ -96,4 +103,5 @@ class Progress:
         return f"{clock_text((self._clock() - self._began) / self._taken * ahead)} left"
 
     def _ahead(self) -> int:
-        return max(0, self._total - self._step) + max(0, self._total_probed - self._probed)
+        search = 0 if self._end else max(0, self._total_probed - self._probed)
+        return max(0, self._total - self._step) + search

@@ -42,7 +42,11 @@ some_events: st.SearchStrategy[Event] = st.one_of(
         floats,
         floats,
         floats,
+        st.none() | texts,
+        naturals,
     ),
+    st.builds(events.CommunicationMeasured, naturals, texts, st.dictionaries(texts, st.dictionaries(texts, floats))),
+    st.builds(events.ArmTakenUp, naturals, texts, naturals, series, series, floats),
     st.builds(events.ForecastMade, st.builds(Forecast, naturals, floats, floats, naturals, floats, st.booleans())),
     st.builds(
         events.RateChosen,
@@ -75,7 +79,7 @@ def test_every_event_comes_back_as_it_was(recorded: list[Event], tmp_path_factor
 
 
 def test_every_kind_of_event_is_covered() -> None:
-    assert len(events.Event.__args__) == 14
+    assert len(events.Event.__args__) == 16
 
 
 def test_each_line_is_json_that_any_program_reads(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestrator.events import (
+    ArmTakenUp,
     CommunicationMeasured,
     Event,
     ForecastMade,
@@ -58,7 +59,7 @@ class Operations:
                 return _plan(event)
             case CommunicationMeasured():
                 return _communication(event, now)
-            case StepsTrained():
+            case StepsTrained() | ArmTakenUp():
                 return [_metrics(self._steps(event, now))]
             case Validated():
                 return [_metrics(_prefixed(event.split, event.metrics, now, event.step))]
@@ -74,7 +75,7 @@ class Operations:
                 return [_metrics(_prefixed("result", _numbers(event.result), now, self._step))]
         return []
 
-    def _steps(self, event: StepsTrained, now: int) -> Iterable[Point]:
+    def _steps(self, event: StepsTrained | ArmTakenUp, now: int) -> Iterable[Point]:
         """Every loss; the rate where it changes and at the end of the chunk."""
         last = len(event.rates) - 1
         for index, (rate, loss) in enumerate(zip(event.rates, event.losses, strict=True)):
