@@ -84,7 +84,7 @@ class LabState:
     @classmethod
     def path(cls) -> Path:
         """Where the state lies: what the variable NETWORK_LAB_STATE says, else /run/network-lab/state.json."""
-        return Path(os.environ.get(VARIABLE) or PATH)
+        return Path(os.environ.get(VARIABLE) or PATH).absolute()
 
     @classmethod
     def load(cls) -> LabState:

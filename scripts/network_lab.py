@@ -37,6 +37,11 @@ def main() -> int:
     except PlansError as error:
         print(f"network_lab: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(
+            f"network_lab: {error.filename or 'the output'}: {error.strerror}; run down and up again", file=sys.stderr
+        )
+        return 2
     except KeyboardInterrupt:
         return 130
 

@@ -23,6 +23,7 @@ from lab.namespaces import enter
 from lab.ranks import free_master_port, rank_environment
 
 FORK = get_context("fork")
+PATIENCE = 2.0  # seconds for a rank that has returned to write out what it printed
 
 
 def run_ranks(state: LabState, function: Callable[..., Any], *arguments: Any, seconds: float = 120) -> list[Any]:
@@ -43,7 +44,10 @@ def run_ranks(state: LabState, function: Callable[..., Any], *arguments: Any, se
             theirs.close()
             pipes[ours] = rank
             processes.append(process)
-        return _results(state, pipes, seconds)
+        results = _results(state, pipes, seconds)
+        for process in processes:
+            process.join(PATIENCE)
+        return results
     finally:
         for process in processes:
             process.kill()

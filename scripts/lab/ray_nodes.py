@@ -71,6 +71,7 @@ def _node_options(state: LabState, node: LabNode) -> list[str]:
 
 
 def _start(state: LabState, what: str, *options: str) -> None:
+    print(f"network_lab: starting Ray on {what}", file=sys.stderr)
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", *options]
     environment = os.environ | state.ray_environment | {MARK: state.mark, "RAY_USAGE_STATS_ENABLED": "0"}
     with tempfile.TemporaryFile() as said:  # a pipe would stay open in what is started

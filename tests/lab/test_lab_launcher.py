@@ -35,6 +35,16 @@ def test_each_rank_is_in_its_namespace_and_results_come_in_rank_order(star: Path
     assert socket.if_nameindex() == own
 
 
+def speak(rank: int) -> None:
+    print(f"rank {rank} was here")
+
+
+def test_what_ranks_print_is_not_lost(star: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with life.standing(star) as lab:
+        run_ranks(lab, speak)
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {rank} was here" for rank in range(4)]
+
+
 def fail(rank: int) -> None:
     if rank == 2:
         raise ValueError("no such thing")

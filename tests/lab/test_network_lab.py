@@ -229,3 +229,21 @@ def test_degrading_what_is_not_there_is_a_sentence(star: Path, network_lab: Comm
         done = network_lab("degrade", star, "h0-h1", "10mbit")
         assert (done.returncode, done.stdout) == (2, "")
         assert "h0-h1 is not one link of" in done.stderr
+
+
+def test_a_lab_with_a_part_removed_by_hand_is_a_sentence_and_can_be_taken_down(
+    star: Path, network_lab: Command
+) -> None:
+    lab = life.up(star)
+    run("ip", "netns", "del", lab.ranks[0].namespace)
+    for arguments in (
+        ("run", star, "--", "true"),
+        ("degrade", star, "h0-switch", "10mbit"),
+        ("cut", star, "h0-switch"),
+    ):
+        done = network_lab(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert lab.ranks[0].namespace in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert network_lab("down").returncode == 0
+    assert not own_namespaces()
