@@ -11,7 +11,6 @@ from comm_plans.errors import PlanError, PlansError
 from comm_plans.live import LivePlans, check_world_size
 from comm_plans.runtime.agreement import Meeting
 from comm_plans.runtime.costs import P2P, STREAMS
-from comm_plans.runtime.inner_group import gloo_messages
 from comm_plans.runtime.options import PlannedOptions
 from comm_plans.runtime.p2p import P2PTransport
 from comm_plans.runtime.process_group import Equipment
@@ -75,12 +74,7 @@ class Founding:
     def _transport(self) -> Transport:
         options = self._options
         store = dist.PrefixStore(options.transport, self._store)
-        seconds = self._timeout.total_seconds()
+        patience = {"deadline": options.deadline, "timeout": self._timeout.total_seconds()}
         if options.transport == "streams":
-            return StreamTransport(
-                store, interface=options.interface, pace=options.pace, deadline=options.deadline, timeout=seconds
-            )
-        messages = gloo_messages(
-            dist.PrefixStore("gloo", store), self._rank, self._world_size, self._timeout, options.interface
-        )
-        return P2PTransport(messages, store, deadline=options.deadline, timeout=seconds)
+            return StreamTransport(store, interface=options.interface, pace=options.pace, **patience)
+        return P2PTransport(store, interface=options.interface, **patience)

@@ -28,15 +28,16 @@ def inner_group(
     return group
 
 
-def gloo_messages(
-    store: dist.Store, rank: int, world_size: int, timeout: timedelta, interface: str | None
-) -> PointToPoint:
+def gloo_messages(store: dist.Store, rank: int, world_size: int, timeout: float, interface: str | None) -> PointToPoint:
     """A group for sends and receives only, over `interface` where one is named, else as gloo chooses."""
-    options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]  # missing in torch's stubs
-    options._timeout = timeout
-    device = dist.ProcessGroupGloo.create_device
-    options._devices = [device(interface=interface) if interface else dist.ProcessGroupGloo.create_default_device()]
-    messages: Any = dist.ProcessGroupGloo(store, rank, world_size, options)
+    messages: Any
+    if interface is None:
+        messages = dist.ProcessGroupGloo(store, rank, world_size, timedelta(seconds=timeout))
+    else:
+        options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]  # missing in torch's stubs
+        options._timeout = timedelta(seconds=timeout)
+        options._devices = [dist.ProcessGroupGloo.create_device(interface=interface)]
+        messages = dist.ProcessGroupGloo(store, rank, world_size, options)
     return messages  # type: ignore[no-any-return]  # torch's stubs lack its methods
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from comm_plans.errors import listed
 from comm_plans.runtime.agreement import Meeting, check_digests
+from comm_plans.runtime.inner_group import gloo_messages
 from comm_plans.runtime.lanes import Lane, PointToPoint, Task, lanes_of
 from comm_plans.runtime.notice_board import PERIOD, NoticeBoard
 from comm_plans.runtime.program import RankProgram
@@ -23,17 +24,26 @@ SILENCE = 0.6  # seconds without an arrival after which a store that is gone mea
 
 
 class P2PTransport:
-    """The transport over `group`, which nobody else may use. See `Transport` for what its methods do.
+    """A Transport of threads that send and receive. All ranks must come to the first submission of a program."""
 
-    store: where ranks compare plans and tell one another of failures, under a prefix that no other group uses.
-    deadline: seconds without data after which a peer is given up once data flows, or ten times the predicted time if
-    that is more. timeout: seconds for which ranks that lag behind are waited for.
-    """
+    def __init__(
+        self,
+        store: dist.Store,
+        *,
+        group: PointToPoint | None = None,
+        interface: str | None = None,
+        deadline: float = 5.0,
+        timeout: float = 1800.0,
+    ) -> None:
+        """store: reaches all ranks; a fresh prefix for each transport. group: carries the messages, and nobody else's;
+        by default gloo over `interface`, made at the first submission.
 
-    def __init__(self, group: PointToPoint, store: dist.Store, deadline: float = 5.0, timeout: float = 1800.0) -> None:
-        self._group = group
-        self._meeting = Meeting(dist.PrefixStore("plans", store), group.rank(), group.size())
+        deadline: seconds without data after which a peer is given up once data flows, or ten times the predicted time
+        if that is more. timeout: seconds for which ranks that lag behind are waited for.
+        """
+        self._store, self._group, self._interface = store, group, interface
         self._deadline, self._timeout = deadline, timeout
+        self._meetings = 0
         self._lanes: dict[str, list[Lane]] = {}
         self._next_tag = 0
         self._tasks: list[Task] = []
@@ -46,7 +56,7 @@ class P2PTransport:
     def submit(self, program: RankProgram, buffer: Tensor) -> Job:
         """Start a collective; see `Transport.submit`."""
         self._check()
-        lanes = self._lanes.get(program.digest) or self._open(program)
+        lanes = self._lanes[program.digest] if program.digest in self._lanes else self._open(program)
         deadline = max(self._deadline, 10 * program.seconds(buffer.nbytes))
         task = Task(program, buffer, deadline, self._timeout, len(lanes))
         with self._changed:
@@ -75,7 +85,13 @@ class P2PTransport:
         self._thread.join()
 
     def _open(self, program: RankProgram) -> list[Lane]:
-        check_digests(self._meeting, program)
+        rank, world_size = program.rank, program.world_size
+        self._meetings += 1
+        meeting = Meeting(dist.PrefixStore(f"meeting{self._meetings}", self._store), rank, world_size)
+        check_digests(meeting, program)
+        if self._group is None:
+            store = dist.PrefixStore("gloo", self._store)
+            self._group = gloo_messages(store, rank, world_size, self._timeout, self._interface)
         lanes = []
         for tree in program.trees:
             lanes += lanes_of(self._group, tree, self._next_tag, self._broke)
