@@ -38,9 +38,8 @@ def main() -> int:
         print(f"network_lab: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(
-            f"network_lab: {error.filename or 'the output'}: {error.strerror}; run down and up again", file=sys.stderr
-        )
+        where = error.filename or "standard output"
+        print(f"network_lab: {where}: {error.strerror}; run down, then up again", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -1,11 +1,14 @@
 """A Python function on every rank of a lab: forked, so that what the caller has imported is there at once.
 
-def job(rank):
-    torch.distributed.init_process_group("gloo")
-    ...
-    return seconds
+    def all_reduce_seconds(rank, size):
+        torch.distributed.init_process_group("gloo")
+        ...
+        return seconds
 
-run_ranks(state, job)        one result a rank, in rank order
+    with standing(file) as state:
+        results = run_ranks(state, all_reduce_seconds, 2**20)
+
+The results are those of all ranks, in rank order.
 """
 
 from __future__ import annotations

@@ -71,8 +71,9 @@ def down() -> bool:
 def standing(file: Path) -> Iterator[LabState]:
     """The lab of this topology file within the block: the one that is up already, or one that goes with the block."""
     stood = LabState.path().exists()
+    state = ensure(file)
     try:
-        yield ensure(file)
+        yield state
     finally:
         if not stood:
             down()

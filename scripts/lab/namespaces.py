@@ -42,9 +42,9 @@ def inside(namespace: str) -> Iterator[None]:
             enter(Path(f"/proc/self/fd/{own.fileno()}"))
 
 
-def free_port(namespace: str, address: str) -> int:
-    """A port on which nobody listens there."""
-    with inside(namespace), socket.socket() as probe:
+def free_port(address: str) -> int:
+    """A port of this address on which nobody listens, in the namespace that this thread is in."""
+    with socket.socket() as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])
 

@@ -13,7 +13,7 @@ from threading import Lock, Thread
 from typing import IO
 
 from comm_plans.lab_state import VARIABLE, LabError, LabNode, LabState
-from lab.namespaces import free_port
+from lab.namespaces import free_port, inside
 
 GRACE = 5.0  # seconds that a rank has to end once another has failed
 Rank = subprocess.Popen[str]
@@ -34,7 +34,8 @@ def rank_environment(state: LabState, rank: int, port: int) -> dict[str, str]:
 
 def free_master_port(state: LabState) -> int:
     """A port for the rendezvous on the first rank."""
-    return free_port(state.ranks[0].namespace, state.ranks[0].address)
+    with inside(state.ranks[0].namespace):
+        return free_port(state.ranks[0].address)
 
 
 def run_command(state: LabState, command: Sequence[str]) -> int:

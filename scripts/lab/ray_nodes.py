@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from secrets import token_hex
 from subprocess import DEVNULL, STDOUT
 
 from comm_plans.lab_state import LabError, LabNode, LabState
-from lab.namespaces import MARK, inside
+from lab.namespaces import MARK, free_port, inside
 from lab.state_file import save
 
 START_SECONDS = 120  # for one node; some twenty are usual for the first, on two cores
@@ -28,7 +27,7 @@ STORE = f"--object-store-memory={100 * 1024**2}"
 
 def start_ray(state: LabState, management: LabNode) -> LabState:
     """Start head and nodes; returns the state with Ray's address. Raises LabError when one does not start in time."""
-    address = f"{management.address}:{_free_port(management.address)}"
+    address = f"{management.address}:{free_port(management.address)}"
     folder = tempfile.mkdtemp(prefix="netlab-ray-")  # ours alone, and with it the token
     state = save(replace(state, ray_address=address, ray_folder=folder))
     Path(folder, "token").write_text(token_hex(32))
@@ -37,12 +36,6 @@ def start_ray(state: LabState, management: LabNode) -> LabState:
         with inside(node.namespace):
             _start(state, node.name, *_node_options(state, node))
     return state
-
-
-def _free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 def _head_options(state: LabState, management: LabNode) -> list[str]:
@@ -55,7 +48,7 @@ def _head_options(state: LabState, management: LabNode) -> list[str]:
         STORE,
         f"--temp-dir={state.ray_folder}/ray",  # which Ray opens to all
         "--include-dashboard=false",
-        f"--ray-client-server-port={_free_port(management.address)}",  # the usual one may be another Ray's
+        f"--ray-client-server-port={free_port(management.address)}",  # the usual one may be another Ray's
     ]
 
 

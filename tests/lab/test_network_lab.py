@@ -231,9 +231,7 @@ def test_degrading_what_is_not_there_is_a_sentence(star: Path, network_lab: Comm
         assert "h0-h1 is not one link of" in done.stderr
 
 
-def test_a_lab_with_a_part_removed_by_hand_is_a_sentence_and_can_be_taken_down(
-    star: Path, network_lab: Command
-) -> None:
+def test_a_lab_that_lacks_a_part_is_a_sentence_and_can_be_taken_down(star: Path, network_lab: Command) -> None:
     lab = life.up(star)
     run("ip", "netns", "del", lab.ranks[0].namespace)
     for arguments in (
