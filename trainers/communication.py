@@ -10,7 +10,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from comm_plans.runtime.options import PlannedOptions
+from comm_plans.runtime import PlannedGroup, PlannedOptions
+from trainers.sharding import shards
 
 Backend = Literal["gloo", "nccl"]
 
@@ -55,9 +56,22 @@ def process_group(
         dist.destroy_process_group()
 
 
+def measured_communication() -> dict[str, Any] | None:
+    """The group's rule in words, and what it has moved by collective; None where it knows no plan."""
+    group = dist.group.WORLD
+    return {"rule": group.rule, "rows": group.counters()} if isinstance(group, PlannedGroup) else None
+
+
 def data_parallel(model: nn.Module) -> DistributedDataParallel:
-    """The model with gradients averaged over ranks during the backward pass; weights become rank 0's."""
+    """The model with gradients averaged over ranks during the backward pass; weights become rank 0's.
+
+    A sharded parameter's gradient is a sum over all ranks already, and is divided here to be their mean.
+    """
     device = next(model.parameters()).device
+    sharded = shards(model)
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, [*sharded])
+    for name in sharded:
+        model.get_parameter(name).register_hook(lambda gradient: gradient / dist.get_world_size())
     return DistributedDataParallel(
         model, device_ids=[device.index or 0] if device.type == "cuda" else None, gradient_as_bucket_view=True
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainers.snapshot import Snapshot
 
 Json = dict[str, Any]
+_SILENCE = 60.0  # seconds after which a rank that sends nothing in a planned collective is given up
 SHARED_FILE = "shared.safetensors"  # what is equal on every rank, written by rank 0
 
 
@@ -85,7 +86,7 @@ class Worker:
         """How this rank's group decides between plan and backend, and what it has moved; None without plans."""
         from trainers.communication import measured_communication
 
-        return measured_communication() if self._spec.plans and self._spec.world_size > 1 else None
+        return measured_communication()
 
     def keep(self, name: str) -> None:
         """Keep the present state in memory; the memory of an earlier one of the same name is used again."""
@@ -184,7 +185,8 @@ class Worker:
         from comm_plans.runtime.options import PlannedOptions
 
         plans = LivePlans.from_documents(self._spec.plans)
-        return PlannedOptions(plans=plans, interface=self._spec.interface, **self._spec.planned_options)
+        options = {"interface": self._spec.interface, "deadline": _SILENCE, **self._spec.planned_options}
+        return PlannedOptions(plans=plans, **options)
 
 
 def rank_file(rank: int) -> str:
