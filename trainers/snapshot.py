@@ -21,7 +21,8 @@ class Snapshot:
     """Everything that the next step depends on.
 
     tensors: copies in CPU memory, named "parameters.…", "buffers.…", "optimizer.…", "random.…".
-    values: JSON values under "step", "optimizer", "scaler", "random".
+    values: JSON values under "step", "optimizer", "scaler", "random", and "shards": names of tensors of which each rank
+    has its own.
     """
 
     tensors: dict[str, Tensor]
@@ -35,15 +36,15 @@ class Snapshot:
     def shared(self) -> "Snapshot":
         """The part that is equal on every data-parallel rank; its tensors are this snapshot's own."""
         return Snapshot(
-            {name: tensor for name, tensor in self.tensors.items() if not _is_random(name)},
-            {name: value for name, value in self.values.items() if not _is_random(name)},
+            {name: tensor for name, tensor in self.tensors.items() if not self._is_own(name)},
+            {name: value for name, value in self.values.items() if name != RANDOM},
         )
 
     def own(self) -> "Snapshot":
-        """The part that belongs to one rank: its random generators."""
+        """The part that belongs to one rank: its shards and its random generators."""
         return Snapshot(
-            {name: tensor for name, tensor in self.tensors.items() if _is_random(name)},
-            {name: value for name, value in self.values.items() if _is_random(name)},
+            {name: tensor for name, tensor in self.tensors.items() if self._is_own(name)},
+            {RANDOM: self.values[RANDOM]},
         )
 
     def joined(self, other: "Snapshot") -> "Snapshot":
@@ -64,6 +65,5 @@ class Snapshot:
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path} is not a snapshot ({error}); use an older one.") from error
 
-
-def _is_random(name: str) -> bool:
-    return name.split(".", 1)[0] == RANDOM
+    def _is_own(self, name: str) -> bool:
+        return name.startswith(f"{RANDOM}.") or name in self.values["shards"]

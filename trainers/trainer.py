@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Module, Parameter
 from torch.nn.parallel import DistributedDataParallel
-from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from trainers.averaging import averaged, ready_to_step
@@ -20,6 +19,7 @@ from trainers.communication import data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
 from trainers.options import TrainerOptions
 from trainers.random_state import seed_all
+from trainers.sharding import clip_gradients, cut, gathered, loss_scaler, made_whole, whole_size
 from trainers.snapshot import Snapshot
 from trainers.tasks.task import Batch, DataSet, Task
 from trainers.training_state import capture, reinstate, weights
@@ -58,7 +58,7 @@ class Trainer:
         self.model = task.build_model().to(self._device)
         self._optimizer = optimizer(self.model.parameters())
         ready_to_step(self._optimizer)
-        self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "float16")
+        self._scaler = loss_scaler(self.model, self._device, enabled=options.precision == "float16")
         self.step = 0
         self._parallel: Module = self.model
         if world_size > 1:
@@ -68,8 +68,8 @@ class Trainer:
 
     @property
     def parameters_count(self) -> int:
-        """Trainable and frozen parameters, shared ones once."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
+        """Trainable and frozen parameters of the whole model, shared ones once."""
+        return whole_size(self.model)
 
     def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
         """One optimizer step a rate, set right before its step; returns this rank's mean loss of each step.
@@ -102,9 +102,15 @@ class Trainer:
             return mean_scores(score, indices, self._options.batch_size, self._rank, self._world_size, self._device)
 
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
-        """The task's own evaluation, run by this rank alone: metrics, and samples for people to read."""
-        with self._averaged(), evaluation_mode(self.model, self._options.seed):
-            return self._task.evaluate(self.model, self.step)
+        """The task's own evaluation: metrics, and samples for people to read. Called on all ranks, run by rank 0."""
+        with self._averaged(), evaluation_mode(self.model, self._options.seed), made_whole(self.model):
+            return self._task.evaluate(self.model, self.step) if self._rank == 0 else ({}, [])
+
+    def measurements(self) -> dict[str, float]:
+        """The task's numbers about the steps since the last call or restore, as means over ranks."""
+        own = self._task.measurements(self.model)
+        totals = sum_over_ranks([*own.values()], self._device) if own else []
+        return {name: total / self._world_size for name, total in zip(own, totals, strict=True)}
 
     def snapshot(self, reuse: Snapshot | None = None) -> Snapshot:
         """Copy the whole training state to CPU memory. `reuse`: a snapshot no longer needed, whose memory is taken."""
@@ -113,29 +119,32 @@ class Trainer:
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot: the next step gives the bits it would have given then. ValueError: another model's."""
         self.step = reinstate(snapshot, self.model, self._optimizer, self._scaler)
+        self._task.measurements(self.model)  # of steps that are undone
 
     def rates(self) -> list[float]:
         """The rate of every parameter group as the last step used it."""
         return [float(group["lr"]) for group in self._optimizer.param_groups]
 
     def weights_sha256(self) -> str:
-        """SHA-256 over all parameters and buffers in name order: names, types, shapes, bytes."""
+        """SHA-256 over all parameters and buffers in name order: names, types, shapes, bytes. Called on all ranks."""
         digest = hashlib.sha256()
         with self._averaged():
-            for name, tensor in weights(self.model).items():
+            for name, tensor in gathered(self.model, weights(self.model)):
                 digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
                 digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
     def save_weights(self, path: Path) -> None:
-        """Write the model's `state_dict` as safetensors."""
+        """Write the whole model's `state_dict` as safetensors. Called on all ranks; rank 0 writes."""
         with self._averaged():
-            state = self.model.state_dict()
-            save_file({name: tensor.cpu().contiguous().clone() for name, tensor in state.items()}, path)
+            whole = gathered(self.model, self.model.state_dict())
+            state = {name: tensor.cpu().contiguous().clone() for name, tensor in whole}
+        if self._rank == 0:
+            save_file(state, path)
 
     def load_weights(self, path: Path) -> None:
         """Take what `save_weights` wrote, to score it. RuntimeError where it is another model's."""
-        self.model.load_state_dict(load_file(path))
+        self.model.load_state_dict(cut(self.model, load_file(path)))
 
     def _train_step(self, rate: float) -> Tensor:
         for group in self._optimizer.param_groups:
@@ -143,7 +152,7 @@ class Trainer:
         loss = self._backward()
         if self._options.clip is not None:
             self._scaler.unscale_(self._optimizer)
-            clip_grad_norm_(self.model.parameters(), self._options.clip)
+            clip_gradients(self.model, self._options.clip)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._optimizer.zero_grad()

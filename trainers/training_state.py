@@ -1,6 +1,6 @@
 """From live objects to a `Snapshot` and back: parameters, buffers, optimizer, loss scaler, random generators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 
 from trainers.random_state import random_state, set_random_state
+from trainers.sharding import shards
 from trainers.snapshot import RANDOM, Snapshot
 
 Json = dict[str, Any]
@@ -28,9 +29,11 @@ def capture(
     """Copy the state to CPU memory; `reuse` gives up its tensors to the copy where they fit."""
     tensors = weights(model)
     optimizer_values = _take_tensors(optimizer.state_dict(), "optimizer", tensors)
+    own = _shard_names(model, optimizer, tensors)
     random_tensors, random_values = random_state()
     tensors |= {f"{RANDOM}.{name}": tensor for name, tensor in random_tensors.items()}
     values = {"step": step, "optimizer": optimizer_values, "scaler": scaler.state_dict(), RANDOM: random_values}
+    values["shards"] = own
     return Snapshot(_copies(tensors, reuse.tensors if reuse else {}), values)
 
 
@@ -49,6 +52,14 @@ def reinstate(snapshot: Snapshot, model: nn.Module, optimizer: Optimizer, scaler
     own = {name.split(".", 1)[1]: tensor for name, tensor in snapshot.tensors.items() if name.startswith(f"{RANDOM}.")}
     set_random_state(own, snapshot.values[RANDOM])
     return int(snapshot.values["step"])
+
+
+def _shard_names(model: nn.Module, optimizer: Optimizer, names: Iterable[str]) -> list[str]:
+    """Names of sharded parameters, and of what the optimizer has for them, among `names`."""
+    sharded = {model.get_parameter(name): f"parameters.{name}" for name in shards(model)}
+    held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    places = tuple(f"optimizer.state.{place}." for place, parameter in enumerate(held) if parameter in sharded)
+    return [name for name in names if name in sharded.values() or name.startswith(places)]
 
 
 def _check_same_model(snapshot: Snapshot, live: dict[str, Tensor]) -> None:

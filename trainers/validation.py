@@ -38,15 +38,15 @@ def mean_scores(
     """Means over all samples of what `score` says of each batch (themselves means over the batch).
 
     Batches are dealt to ranks like cards, and weigh by their size, so that a short last one counts for what it holds.
-    The result is equal on every rank; every rank must have a batch or know the names: too few samples leave some idle.
+    The result is equal on every rank. A rank that has no batch in the last round scores the first one at no weight: it
+    has to name the same numbers, and others may wait for its part in a model that is spread over ranks.
     """
     sums: defaultdict[str, float] = defaultdict(float)
     batches = indices.split(batch_size)
-    # A rank without a batch scores the first one at no weight: it has to name the same numbers in the sum over ranks.
-    for number in range(rank, max(len(batches), rank + 1), world_size):
+    for number in range(rank, -(-len(batches) // world_size) * world_size, world_size):
         batch = batches[number] if number < len(batches) else batches[0]
         weight = len(batch) if number < len(batches) else 0
         for name, value in score(batch).items():
-            sums[name] += float(value) * weight
+            sums[name] += float(value) * weight if weight else 0.0
     totals = sum_over_ranks([sums[name] for name in sorted(sums)], device)
     return {name: total / len(indices) for name, total in zip(sorted(sums), totals, strict=True)}

@@ -100,11 +100,11 @@ class Attention(nn.Module):
 
 
 class SwiGLU(nn.Module):
-    """A gated feed-forward net, inner width 8/3 of the outer rounded up to a multiple of 32."""
+    """A gated feed-forward net."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        inner = -(-8 * width // (3 * 32)) * 32
+        inner = inner_width(width)
         self.gate = nn.Linear(width, inner, bias=False)
         self.up = nn.Linear(width, inner, bias=False)
         self.down = nn.Linear(inner, width, bias=False)
@@ -112,6 +112,11 @@ class SwiGLU(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         result: Tensor = self.down(silu(self.gate(hidden)) * self.up(hidden))
         return result
+
+
+def inner_width(width: int) -> int:
+    """Of a gated feed-forward net: 8/3 of the outer width, rounded up to a multiple of 32."""
+    return -(-8 * width // (3 * 32)) * 32
 
 
 def rotations(time: int, head_width: int, device: torch.device, base: float = 10_000.0) -> Tensor:

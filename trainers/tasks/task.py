@@ -51,3 +51,7 @@ class Task(ABC):
     def evaluate(self, model: nn.Module, step: int) -> tuple[dict[str, float], list[str]]:
         """The task's own evaluation after `step` steps, on one rank alone: metrics, and samples for people to read."""
         return {}, []
+
+    def measurements(self, model: nn.Module) -> dict[str, float]:
+        """Numbers about the training steps since the last call, this rank's own; every rank gives the same names."""
+        return {}
