@@ -18,12 +18,13 @@ from lab.faults import cut
 from lab.namespaces import present, processes
 from lab.report import reachability
 from lab.shell import run
-from lab_flows import BURST, goodputs
+from lab_flows import BURST, Pair, goodputs
 
 from comm_plans.lab_state import LabError, LabState
 
 pytestmark = pytest.mark.usefixtures("root")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+TRIES = 8
 SCRIPT = Path(__file__).parents[2] / "scripts/network_lab.py"
 
 
@@ -38,52 +39,47 @@ def until(happened: Callable[[], Any]) -> None:
         sleep(0.02)
 
 
-def assert_carries(rate: float, megabits: float) -> None:
-    """Never more than the link's rate; less only as far as a busy machine may make it."""
-    assert 0.35 * megabits < rate < megabits
+def assert_carries(lab: LabState, megabits: dict[Pair, float], size: int) -> None:
+    """All pairs at once: never more than the link's rate, and within some tries, if the machine is busy, most of it."""
+    best = dict.fromkeys(megabits, 0.0)
+    for _ in range(TRIES):
+        for pair, rate in goodputs(lab, list(megabits), size).items():
+            assert rate < megabits[pair]
+            best[pair] = max(best[pair], rate)
+        if all(best[pair] > 0.6 * megabits[pair] for pair in megabits):
+            return
+    pytest.fail(f"at best {best} Mbit/s of {megabits}")
 
 
 def test_links_carry_what_the_file_says(star: Path) -> None:
     with life.standing(star) as lab:
-        alone = [goodputs(lab, [pair], 2_000_000) for pair in ((0, 1), (2, 0), (0, 3))]
-        together = goodputs(lab, [(0, 1), (1, 0), (2, 3)], 2_000_000)
-    for flow, megabits in zip(alone, (200, 100, 50), strict=True):
-        assert_carries(*flow.values(), megabits)
-    assert_carries(together[0, 1], 200)
-    assert_carries(together[1, 0], 200)
-    assert_carries(together[2, 3], 50)
+        for pair, megabits in (((0, 1), 200), ((2, 0), 100), ((0, 3), 50)):
+            assert_carries(lab, {pair: megabits}, 1_000_000)
+        assert_carries(lab, {(0, 1): 200, (1, 0): 200, (2, 3): 50}, 1_000_000)
 
 
 def test_direct_links_of_a_rank_carry_at_once(torus: Path) -> None:
     with life.standing(torus) as lab:
-        flows = goodputs(lab, [(0, 1), (0, 2), (0, 3), (0, 6), (4, 8)], 1_000_000)
-    for rate in flows.values():
-        assert_carries(rate, 50)
+        assert_carries(lab, dict.fromkeys([(0, 1), (0, 2), (0, 3), (0, 6), (4, 8)], 50), 1_000_000)
 
 
 def test_between_rail_boxes_each_rank_has_its_own_card(star: Path) -> None:
     with life.standing(star.with_name("rail_boxes.yaml")) as lab:
-        flows = goodputs(lab, [(0, 4), (1, 5), (2, 3)], 1_000_000)
-    assert_carries(flows[0, 4], 25)
-    assert_carries(flows[1, 5], 25)
-    assert_carries(flows[2, 3], 200)
+        assert_carries(lab, {(0, 4): 25, (1, 5): 25, (2, 3): 200}, 600_000)
 
 
 def test_a_direction_has_its_own_rate(tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text("{ranks: [a, b], links: [[a, b, 0.01], [b, a, 0.00125]]}")
     with life.standing(file) as lab:
-        flows = goodputs(lab, [(0, 1), (1, 0)], 600_000)
-    assert_carries(flows[0, 1], 80)
-    assert_carries(flows[1, 0], 10)
+        assert_carries(lab, {(0, 1): 80, (1, 0): 10}, 400_000)
 
 
 def test_a_degraded_link_is_slow_at_once_and_remembered(star: Path, network_lab: Command) -> None:
     with life.standing(star) as lab:
-        assert_carries(*goodputs(lab, [(0, 1)], 1_000_000).values(), 200)
+        assert_carries(lab, {(0, 1): 200}, 1_000_000)
         assert "h1-switch has 10 Mbit/s" in network_lab("degrade", star, "h1-switch", "10mbit").stdout
-        assert_carries(*goodputs(lab, [(0, 1)], 400_000).values(), 10)
-        assert_carries(*goodputs(lab, [(1, 0)], 400_000).values(), 10)
+        assert_carries(lab, {(0, 1): 10, (1, 0): 10}, 200_000)
         assert "switch                   10 Mbit/s" in network_lab("status").stdout
         network_lab("degrade", star, "h1-switch", "0.025")
         assert LabState.load() == lab
@@ -92,7 +88,7 @@ def test_a_degraded_link_is_slow_at_once_and_remembered(star: Path, network_lab:
 def test_what_can_goes_around_a_cut(torus: Path, network_lab: Command) -> None:
     with life.standing(torus) as lab:
         assert "all ranks still reach each other" in network_lab("cut", torus, "h0-h1").stdout
-        assert_carries(*goodputs(lab, [(0, 1)], 400_000).values(), 50)
+        assert_carries(lab, {(0, 1): 50}, 400_000)
         again = network_lab("cut", torus, "h0-h1")
         assert (again.returncode, again.stdout) == (2, "")
         assert "link h0-h1 is cut" in again.stderr
@@ -100,7 +96,7 @@ def test_what_can_goes_around_a_cut(torus: Path, network_lab: Command) -> None:
         for peer in ("h2", "h3", "h6"):
             lab = cut(lab, f"h0-{peer}")
         assert reachability(lab) == "the ranks are in 2 parts now: h0 | h1, h2, h3, h4, h5, h6, h7, h8"
-        assert_carries(*goodputs(lab, [(4, 1)], 400_000).values(), 50)
+        assert_carries(lab, {(4, 1): 50}, 400_000)
 
 
 def test_run_starts_the_command_on_each_rank(star: Path, network_lab: Command) -> None:
