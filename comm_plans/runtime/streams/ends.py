@@ -15,7 +15,7 @@ from time import monotonic
 from comm_plans.runtime.streams.flow import Receiving, Sending, new_window
 from comm_plans.runtime.transport import TransportError
 
-LONGEST_LAST_WORDS = 1000
+LONGEST_LINE = 1000
 
 
 class Lost(TransportError):  # noqa: N818 - says what became of the peer
@@ -171,22 +171,23 @@ class Inlet(End):
 
 
 class Lifeline(End):
-    """Says every second that this rank lives, and at last why it gives up; hears the same from a peer.
+    """Says now and then how many jobs this rank has begun, and at last why it gives up; hears the same from a peer.
 
-    An empty line is a sign of life, any other one is last words. That the peer closes it says nothing: it may have
-    done its part; whoever still waits for data notices by the stream of that data.
+    A number is a sign of life, any other line is last words. That the peer closes it says nothing: it may have done
+    its part; whoever still waits for data notices by the stream of that data.
     """
 
     def __init__(self, connection: socket.socket, peer: int, selector: BaseSelector) -> None:
         super().__init__(connection, peer, selector)
         self.heard = monotonic()
-        self.words = b""
+        self.begun = 0
+        self.rest = b""
         self.listen(True)
 
-    def say(self, words: str = "") -> None:
-        """A sign of life, or last words."""
+    def say(self, words: str) -> None:
+        """One line."""
         with suppress(OSError):
-            self.socket.send(words.replace("\n", " ").encode()[:LONGEST_LAST_WORDS] + b"\n")
+            self.socket.send(words.replace("\n", " ").encode()[:LONGEST_LINE] + b"\n")
 
     def ready(self) -> None:
         """Listen. Raises TransportError with the peer's last words."""
@@ -199,9 +200,11 @@ class Lifeline(End):
         if not heard:
             self.listen(False)
         self.heard = monotonic()
-        self.words = (self.words + heard).lstrip(b"\n")[: LONGEST_LAST_WORDS + 1]
-        if self.words.endswith(b"\n"):
-            raise TransportError(self.words.decode(errors="replace").strip())
+        *lines, self.rest = (self.rest + heard).split(b"\n")
+        for line in lines:
+            if not line.isdigit():
+                raise TransportError(line.decode(errors="replace"))
+            self.begun = int(line)
 
     def silent(self, now: float, patience: float) -> bool:
         """Whether the peer has given no sign of life for so long, although it has not left."""

@@ -16,7 +16,7 @@ from comm_plans.runtime.streams.ends import Bell, End, Inlet, Lifeline, Lost, Ou
 from comm_plans.runtime.streams.wires import Phase, Wire
 from comm_plans.runtime.transport import Job, TransportError
 
-BEAT_SECONDS = 1.0
+BEAT_SECONDS = 0.25
 Kind = TypeVar("Kind", bound=End)
 Ends = dict[Wire, End]
 
@@ -51,6 +51,7 @@ class Progress:
         self.timeout = timeout
         self.failure: TransportError | None = None
         self._jobs: deque[StreamJob] = deque()
+        self._begun = 0
         self._calls: deque[Callable[[], None]] = deque()
         self._ends: dict[str, Ends] = {}
         self._selector = DefaultSelector()
@@ -66,6 +67,7 @@ class Progress:
     def start(self, job: StreamJob, key: str, parts: Callable[[Ends], None]) -> None:
         """Do `parts`, which hands the job's parts to the ends of the program, and see to it that the job ends."""
         self._jobs.append(job)
+        self._begun += 1
         self._call(lambda: parts(self._ends[key]))
         if self.failure:
             job.finish(self.failure)
@@ -116,25 +118,27 @@ class Progress:
             self._beat(now)
 
     def _beat(self, now: float) -> None:
+        """Give a sign of life, and give up peers that have given none."""
         lifelines = self._all(Lifeline)
         for lifeline in lifelines:
-            lifeline.say()
+            lifeline.say(str(self._begun))
         if self._pending():
             patience = self._jobs[0].patience
             _give_up(
-                (each.peer for each in lifelines if each.silent(now, patience)),
-                f"has given no sign of life for {patience:g} s; it hangs or its network is cut",
+                [each.peer for each in lifelines if each.silent(now, patience)],
+                f"has given no sign of life for {patience:.3g} s; it hangs or its network is cut",
             )
             inlets = self._all(Inlet)
             _give_up(
-                (each.peer for each in inlets if each.stalled(now)),
-                f"stopped in the middle of a collective for {patience:g} s; its network may be cut",
+                [each.peer for each in inlets if each.stalled(now)],
+                f"stopped in the middle of a collective for {patience:.3g} s; its network may be cut",
             )
-            latest = max([self._jobs[0].started, *(each.heard for each in inlets)])
-            _give_up(
-                (each.peer for each in inlets if each.parts and now - latest > self.timeout),
-                f"did not come to the collective within {self.timeout:g} s",
-            )
+            if now - max([self._jobs[0].started, *(each.heard for each in inlets)]) > self.timeout:
+                late = [each.peer for each in lifelines if each.begun < self._begun]
+                _give_up(
+                    late or [each.peer for each in inlets if each.parts],
+                    f"did not come to the collective within {self.timeout:.3g} s",
+                )
 
     def _pending(self) -> bool:
         """Whether jobs are under way; forgets those that are done."""
