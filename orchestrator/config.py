@@ -15,6 +15,7 @@ from omegaconf import OmegaConf, SCMode
 from omegaconf.errors import OmegaConfBaseException
 
 from orchestrator.errors import UserError
+from orchestrator.experts import settle_experts
 from orchestrator.learning_rate import make_policy
 
 Json = dict[str, Any]
@@ -81,6 +82,14 @@ class LanguageModelConfig:
 
 
 @dataclass
+class MoeLanguageModelConfig(LanguageModelConfig):
+    """Keys of task=moe_language_model."""
+
+    balance: float
+    cluster: Any
+
+
+@dataclass
 class DataTaskConfig:
     """Keys of task=image_classification and task=tabular."""
 
@@ -100,6 +109,15 @@ class TransformerConfig:
     heads: int
     key_value_heads: int
     dropout: float
+
+
+@dataclass
+class MoeTransformerConfig(TransformerConfig):
+    """Keys of model=moe_transformer."""
+
+    experts: int
+    top_k: int
+    every: int
 
 
 @dataclass
@@ -124,9 +142,11 @@ class MlpConfig:
 
 _TYPED_TARGETS: dict[str, type[Any]] = {
     "trainers.tasks.language_model.LanguageModel": LanguageModelConfig,
+    "trainers.tasks.moe_language_model.MoeLanguageModel": MoeLanguageModelConfig,
     "trainers.tasks.image_classification.ImageClassification": DataTaskConfig,
     "trainers.tasks.tabular.Tabular": DataTaskConfig,
     "trainers.models.transformer.Transformer": TransformerConfig,
+    "trainers.models.moe_transformer.MoeTransformer": MoeTransformerConfig,
     "trainers.models.convnet.ConvNet": ConvNetConfig,
     "trainers.models.mlp.Mlp": MlpConfig,
 }
@@ -134,6 +154,7 @@ _TYPED_TARGETS: dict[str, type[Any]] = {
 
 _MODEL_OF = {
     "trainers.tasks.language_model.LanguageModel": "transformer",
+    "trainers.tasks.moe_language_model.MoeLanguageModel": "moe_transformer",
     "trainers.tasks.image_classification.ImageClassification": "convnet",
     "trainers.tasks.tabular.Tabular": "mlp",
 }
@@ -186,6 +207,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     for name in ("task", "model", "optimizer"):
         _check_types(getattr(config, name), name)
     _check_model_fits(config.task)
+    settle_experts(config.task, config.cluster.workers)
     _check_ranges(config)
     make_policy(config.lr, config.steps, config.seed)  # has sentences of its own for the lr group
     return config

@@ -145,6 +145,14 @@ class Validated:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What the task counted and timed in the steps up to `step` since the last time, under names of its own."""
+
+    step: int
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Scored:
     """A task's own evaluation (perplexity, generation …) after `step` real steps."""
 
@@ -192,6 +200,7 @@ Event = (
     | RangeChosen
     | StepsTrained
     | Validated
+    | Measured
     | Scored
     | SnapshotSaved
     | Warned

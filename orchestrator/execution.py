@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
-from orchestrator.events import ProbeRan, Scored, StepsTrained, Validated
+from orchestrator.events import Measured, ProbeRan, Scored, StepsTrained, Validated
 from orchestrator.learning_rate.policy import Action, Outcome, Series, Train, Trained
 from orchestrator.probing import Emit, Probing, Rewindable
 
@@ -26,6 +26,9 @@ class Trainable(Rewindable, Protocol):
 
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own scores and samples."""
+
+    def measurements(self) -> dict[str, float]:
+        """The task's numbers about the real steps since the last call."""
 
 
 @dataclass
@@ -73,8 +76,14 @@ class Execution:
             stop = self._next_validation(action)
             while self.step < stop:
                 losses += self._train_call(action, min(stop - self.step, self._call_steps()))
+            self._measure()
             validation.append((self.step - action.first_step, self.validate()))
         return Trained(Series(tuple(losses), tuple(validation)))
+
+    def _measure(self) -> None:
+        numbers = self.job.measurements()
+        if numbers:
+            self.emit(Measured(self.step, numbers))
 
     def _next_validation(self, action: Train) -> int:
         end, every = action.first_step + action.steps, action.validate_every

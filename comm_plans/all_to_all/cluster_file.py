@@ -59,6 +59,15 @@ def cluster_from(document: object) -> Cluster:
     )
 
 
+def cluster_document(cluster: Cluster) -> dict[str, object]:
+    """The inverse of `cluster_from`, in plain values."""
+    return {
+        "servers": cluster.servers,
+        "gpus_per_server": list(cluster.sizes),
+        **{key: getattr(cluster, key) for key in KEYS[2:]},
+    }
+
+
 def _document(path: Path) -> object:
     try:
         with path.open("rb") as file:

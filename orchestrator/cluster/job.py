@@ -67,8 +67,13 @@ class Job:
 
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own scores and samples, made by rank 0."""
-        scores: tuple[dict[str, float], list[str]] = self._workers.call_rank(0, "evaluate")
+        scores: tuple[dict[str, float], list[str]] = self._workers.call("evaluate")[0]
         return scores
+
+    def measurements(self) -> dict[str, float]:
+        """The task's numbers about the steps since the last call; those of steps that were taken back don't count."""
+        numbers: dict[str, float] = self._workers.call("measurements")[0]
+        return numbers
 
     def communication(self) -> Json | None:
         """The rule and counters of rank 0's planned group: {"rule", "rows"}; None where the group knows no plan."""
@@ -125,7 +130,7 @@ class Job:
         """Write the model's weights as safetensors; the file appears whole or not at all."""
         unfinished = path.with_name(f".{path.name}.unfinished")
         with unfinished.open("wb") as file:
-            file.write(self._workers.call_rank(0, "weights_file"))
+            file.write(self._workers.call("weights_file")[0])
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)

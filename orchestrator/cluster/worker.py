@@ -20,7 +20,7 @@ SHARED_FILE = "shared.safetensors"  # what is equal on every rank, written by ra
 
 
 class Worker:
-    """Ray runs one method at a time. Every method but `evaluate` and the two about weights is called on all ranks.
+    """Ray runs one method at a time. `host_store` and `communication` are called on rank 0, the others on all ranks.
 
     Ray ends the process, and with it the process group, when the driver kills the actor or dies.
     """
@@ -79,8 +79,12 @@ class Worker:
         return self._trainer.validate(split)
 
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
-        """The task's own evaluation, on rank 0 alone."""
+        """The task's own evaluation, which rank 0 has."""
         return self._trainer.evaluate()
+
+    def measurements(self) -> dict[str, float]:
+        """The task's numbers about the steps since the last call, equal on every rank."""
+        return self._trainer.measurements()
 
     def communication(self) -> Json | None:
         """How this rank's group decides between plan and backend, and what it has moved; None without plans."""
@@ -151,11 +155,11 @@ class Worker:
         return self._trainer.weights_sha256()
 
     def weights_file(self) -> bytes:
-        """The model's weights as the bytes of a safetensors file."""
+        """The whole model's weights as the bytes of a safetensors file, on rank 0; nothing on the others."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "weights.safetensors"
             self._trainer.save_weights(path)
-            return path.read_bytes()
+            return path.read_bytes() if self._rank == 0 else b""
 
     def load_weights(self, content: bytes) -> None:
         """Take the weights of a safetensors file."""

@@ -17,7 +17,7 @@ OWN = [
     "tracking.uri=http://host",
 ]
 
-FITTING = {"convnet": "image_classification", "mlp": "tabular"}
+FITTING = {"convnet": "image_classification", "mlp": "tabular", "moe_transformer": "moe_language_model"}
 
 
 def options() -> list[tuple[str, str]]:

@@ -55,6 +55,7 @@ some_events: st.SearchStrategy[Event] = st.one_of(
     st.builds(events.RangeChosen, st.builds(RangeFound, floats, floats, texts)),
     st.builds(events.StepsTrained, naturals, naturals, series, series, floats),
     st.builds(events.Validated, naturals, texts, st.dictionaries(texts, floats), floats),
+    st.builds(events.Measured, naturals, st.dictionaries(texts, floats)),
     st.builds(events.Scored, naturals, st.dictionaries(texts, floats), st.lists(texts), floats),
     st.builds(events.SnapshotSaved, naturals, texts, floats),
     st.builds(events.Warned, texts),

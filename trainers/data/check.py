@@ -15,7 +15,7 @@ def check_data(task: Mapping[str, Any]) -> None:
     """
     target = str(task.get("_target_", "")).rsplit(".", 1)[-1]
     data = str(task.get("data", ""))
-    if target == "LanguageModel":
+    if target in ("LanguageModel", "MoeLanguageModel"):
         check_text(data, int(task["context"]))
     elif target == "ImageClassification" and data != "digits":
         read_images(data)

@@ -18,6 +18,7 @@ from orchestrator.events import (
     ForecastMade,
     JobReady,
     Json,
+    Measured,
     PlanChosen,
     ProbeRan,
     RateChosen,
@@ -63,6 +64,8 @@ class Operations:
                 return [_metrics(self._steps(event, now))]
             case Validated():
                 return [_metrics(_prefixed(event.split, event.metrics, now, event.step))]
+            case Measured():
+                return [_metrics((name, value, now, event.step) for name, value in event.metrics.items())]
             case Scored():
                 return _scores(event, now)
             case ProbeRan():
