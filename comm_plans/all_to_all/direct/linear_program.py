@@ -3,7 +3,7 @@
 Columns are the flow of each source on each arc (one commodity a source, not one a pair: by the flow decomposition
 theorem the optimum is the same and the program N times smaller; arXiv 2309.13541 calls it the master) and the duration
 of each step. Small programs go through the simplex method, whose vertices have small denominators, middling ones
-through interior points, large ones through a first-order method that ends within its tolerance only.
+through interior points. Large ones try a first-order method, which on regular networks is much faster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from comm_plans.errors import PlansError
 
 Floats = NDArray[np.float64]
 
-SIMPLEX, INTERIOR = 6_500, 40_000  # columns up to which each is the fastest here
+# Columns up to which each is the fastest here; crossover turns what interior points find into a vertex.
+SIMPLEX, CROSSOVER, INTERIOR = 6_500, 40_000, 100_000
 FIRST_ORDER = {"pdlp_optimality_tolerance": 1e-6, "time_limit": 45.0}  # seconds after which interior points take over
 
 
@@ -34,11 +35,11 @@ class Flows:
 
 def solve_flows(problem: FlowProblem) -> Flows:
     """Solve. Raises PlansError where no solver ends with an optimum."""
-    matrix, lower, upper, places = _program(problem)
+    matrix, lower, upper = _program(problem)
     for solver, options in _methods(matrix.shape[1]):
         highs = _run(matrix, lower, upper, _costs(problem, matrix.shape[1]), {"solver": solver, **options})
         if _settled(highs.getInfo()):
-            return _solution(problem, highs.getSolution(), places)
+            return _solution(problem, highs.getSolution())
     raise PlansError("no solver found the best flows of this network; make it smaller or its bandwidths more alike")
 
 
@@ -48,14 +49,15 @@ def _settled(info: Any) -> bool:
 
 
 def _methods(columns: int) -> list[tuple[str, dict[str, Any]]]:
-    interior = ("ipm", {"run_crossover": "on" if columns <= INTERIOR else "off"})
+    """Solvers to try, one after the other."""
+    interior = ("ipm", {"run_crossover": "on" if columns <= CROSSOVER else "off"})
     if columns <= SIMPLEX:
         return [("simplex", {}), interior]
     return [interior] if columns <= INTERIOR else [("hipdlp", FIRST_ORDER), interior]
 
 
-def _program(problem: FlowProblem) -> tuple[csc_matrix, Floats, Floats, NDArray[np.bool_]]:
-    """Matrix, row bounds, and which (source, arc) have a column; columns of durations come first.
+def _program(problem: FlowProblem) -> tuple[csc_matrix, Floats, Floats]:
+    """Matrix and row bounds. Columns: durations, then each arc that a source may use, source by source.
 
     Rows: for each source and each other node inflow − outflow = demand; for each resource load − capacity · duration ≤
     0. Demands are relative to the largest one, capacities too.
@@ -79,7 +81,7 @@ def _program(problem: FlowProblem) -> tuple[csc_matrix, Floats, Floats, NDArray[
     upper = np.concatenate([wanted.ravel(), np.zeros(resources)])
     itself = np.arange(sources) * problem.nodes + problem.sources
     lower[itself], upper[itself] = -np.inf, np.inf
-    return matrix, lower, upper, problem.usable
+    return matrix, lower, upper
 
 
 def _steps(problem: FlowProblem) -> int:
@@ -114,9 +116,9 @@ def _run(matrix: csc_matrix, lower: Floats, upper: Floats, costs: Floats, option
     return highs
 
 
-def _solution(problem: FlowProblem, solution: Any, places: NDArray[np.bool_]) -> Flows:
+def _solution(problem: FlowProblem, solution: Any) -> Flows:
     """Flows in units of demand; negative noise is cut off."""
-    flow = np.zeros(places.shape)
-    flow[places] = np.array(solution.col_value)[_steps(problem) :]
+    flow = np.zeros(problem.usable.shape)
+    flow[problem.usable] = np.array(solution.col_value)[_steps(problem) :]
     price = -np.array(solution.row_dual)[-len(problem.capacity) :]
     return Flows(np.maximum(flow, 0) * problem.demand.max(), np.maximum(price, 0))
