@@ -80,7 +80,7 @@ def test_every_event_comes_back_as_it_was(recorded: list[Event], tmp_path_factor
 
 
 def test_every_kind_of_event_is_covered() -> None:
-    assert len(events.Event.__args__) == 16
+    assert len(events.Event.__args__) == 17
 
 
 def test_each_line_is_json_that_any_program_reads(tmp_path: Path) -> None:
