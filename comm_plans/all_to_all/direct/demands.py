@@ -22,6 +22,11 @@ def demand_of(topology: Topology, traffic: Indices | None) -> Indices:
     return demand
 
 
+def is_uniform(demand: Indices) -> bool:
+    """Whether all pairs send the same."""
+    return len(np.unique(demand[~np.eye(len(demand), dtype=bool)])) == 1
+
+
 def _uniform(ranks: int) -> Indices:
     return np.ones((ranks, ranks), dtype=np.int64) - np.eye(ranks, dtype=np.int64)
 

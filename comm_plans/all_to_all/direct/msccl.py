@@ -7,8 +7,7 @@ nobody waits for a step to end elsewhere.
 
 from __future__ import annotations
 
-import numpy as np
-
+from comm_plans.all_to_all.direct.demands import is_uniform
 from comm_plans.all_to_all.direct.timed_schedule import TimedSchedule, Transfer
 from comm_plans.errors import PlansError
 from comm_plans.exports.msccl_lowering import MOST_CHUNKS_A_STEP
@@ -23,7 +22,7 @@ def all_to_all_xml(schedule: TimedSchedule) -> tuple[str, MscclReport]:
     not be the input. Raises PlansError for unequal pairs and beyond the interpreters' limits.
     """
     ranks = len(schedule.topology.ranks)
-    if len(np.unique(schedule.demand[~np.eye(ranks, dtype=bool)])) > 1:
+    if not is_uniform(schedule.demand):
         raise PlansError("the pairs of this schedule send different amounts, which MSCCL cannot say; leave traffic out")
     program = _Lowering(schedule).program
     report = report_of(schedule.topology, program)

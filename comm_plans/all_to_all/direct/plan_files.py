@@ -1,0 +1,44 @@
+"""A plan of a direct all-to-all as a file: the name's ending says in which form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from comm_plans.all_to_all.direct.demands import is_uniform
+from comm_plans.all_to_all.direct.solve import DirectResult
+from comm_plans.errors import PlansError
+from comm_plans.files import write_atomically
+
+ENDINGS = (".json", ".csv", ".xml")
+
+
+def check_ending(path: Path) -> None:
+    """Raise PlansError unless the file is to hold something that there is."""
+    if path.suffix not in ENDINGS:
+        raise PlansError(
+            f"{str(path)[:80]!r} ends in none of .json and .csv (routes) or .xml (MSCCL, in steps); name it so"
+        )
+
+
+def save_plan(result: DirectResult, path: Path) -> None:
+    """Write routes as a table, or a schedule in steps, solved for it, as MSCCL XML.
+
+    Raises PlansError for another ending, and where the form cannot express the plan.
+    """
+    from comm_plans.all_to_all.direct.route_tables import as_csv, as_json, route_table
+
+    check_ending(path)
+    if path.suffix == ".xml":
+        text = _steps(result)
+    else:
+        table = route_table(result)
+        text = as_json(table) if path.suffix == ".json" else as_csv(table)
+    write_atomically(path, text.encode())
+
+
+def _steps(result: DirectResult) -> str:
+    from comm_plans.all_to_all.direct.msccl import all_to_all_xml
+    from comm_plans.all_to_all.direct.timed_flows import timed_all_to_all
+
+    traffic = None if is_uniform(result.demand) else result.demand
+    return all_to_all_xml(timed_all_to_all(result.topology, traffic).schedule)[0]
