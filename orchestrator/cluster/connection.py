@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 from orchestrator.cluster.guard import guarded
-from orchestrator.cluster.lab import LAB, lab_address
+from orchestrator.cluster.lab import LAB, lab_address, lab_environment
 from orchestrator.errors import UserError
 from orchestrator.stopping import Stopped
 
@@ -59,6 +59,8 @@ def connect(options: ClusterOptions) -> Iterator[Cluster]:
     """
     begin = monotonic()
     check_beforehand(options)
+    if options.address == LAB:
+        os.environ.update(lab_environment())  # read when Ray is imported
     import ray
 
     if ray.is_initialized():

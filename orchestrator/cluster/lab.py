@@ -15,6 +15,11 @@ def lab_address() -> str:
     return address
 
 
+def lab_environment() -> dict[str, str]:
+    """What a driver must have in its environment before Ray lets it in."""
+    return dict(_state().ray_environment)
+
+
 def lab_topology() -> str:
     """The topology file that the lab was built from."""
     return _state().topology
