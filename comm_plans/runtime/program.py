@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from comm_plans.errors import PlansError
+from comm_plans.streaming import GIGA, chunk_bytes, filling_seconds
 
-GIGA = 10**9
 SHARDED = ("all_gather", "reduce_scatter")
-REDUCING = ("all_reduce", "reduce_scatter", "reduce")
-FEWEST_BYTES, MOST_BYTES = 8 << 10, 128 << 10  # smaller chunks cost more work than they save time, larger ones no less
-CHUNKS_A_LEVEL = 128  # filling the pipeline then adds less than one per cent for large buffers
 
 
 @dataclass(frozen=True)
@@ -76,22 +73,13 @@ class RankProgram:
         return first + int(tree.start * shard), first + int((tree.start + tree.share) * shard)
 
     def chunk_bytes(self, tree: TreePart, size_bytes: int) -> int:
-        """How many bytes of a full buffer of `size_bytes` move along the tree at a time; equal on all ranks.
-
-        A multiple of 16, so that no element of any type is cut.
-        """
-        wanted = self._carried(tree, size_bytes) // (CHUNKS_A_LEVEL * max(1, tree.levels - 1))
-        return min(max(wanted, FEWEST_BYTES), MOST_BYTES) & ~15
+        """How many bytes of a full buffer of `size_bytes` move along the tree at a time; equal on all ranks."""
+        return chunk_bytes(self._carried(tree, size_bytes), tree.levels)
 
     def seconds(self, size_bytes: int) -> float:
-        """Predicted time of a full buffer of `size_bytes`: all bytes at `algbw`, and filling the slowest pipeline."""
-        filling = max(self._filling(tree, size_bytes) for tree in self.trees)
-        return float((size_bytes / self.algbw + filling) / GIGA)
-
-    def _filling(self, tree: TreePart, size_bytes: int) -> Fraction:
-        """Nanoseconds from the first byte's departure to its last arrival, but for its first hop."""
-        chunk = min(self.chunk_bytes(tree, size_bytes), self._carried(tree, size_bytes))
-        return (tree.levels - 1) * chunk / tree.rate
+        """Predicted time of a full buffer of `size_bytes`, as `streamed_seconds` gives it for the plan."""
+        filling = (filling_seconds(each.rate, each.levels, self._carried(each, size_bytes)) for each in self.trees)
+        return float(size_bytes / self.algbw / GIGA) + max(filling)
 
     def _carried(self, tree: TreePart, size_bytes: int) -> int:
         return int(tree.rate / self.algbw * size_bytes)

@@ -10,13 +10,14 @@ from threading import Lock
 from torch import Tensor
 from torch.distributed import PrefixStore, Store
 
-from comm_plans.runtime.program import GIGA, RankProgram
+from comm_plans.runtime.program import RankProgram
 from comm_plans.runtime.streams.address import data_address
 from comm_plans.runtime.streams.meeting import meet
 from comm_plans.runtime.streams.parts import hand_out, layout
 from comm_plans.runtime.streams.progress import Progress, StreamJob
 from comm_plans.runtime.streams.wires import Phase, Wire
 from comm_plans.runtime.transport import Job, TransportError
+from comm_plans.streaming import GIGA
 
 LEAST_DEADLINE = 5.0  # seconds
 DEADLINE_FACTOR = 10  # times the predicted time
