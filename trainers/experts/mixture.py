@@ -58,7 +58,7 @@ class MixtureOfExperts(nn.Module):
         with self.load.planning.running(torch.device("cpu")):
             route = exchange.route(traffic, row_bytes)
         if self.training:
-            self.load.add(table, traffic, row_bytes, float(self.balance))
+            self.load.add(table, traffic, row_bytes, float(self.balance.detach()))
         arrived = carried(by_expert.made(rows), route, self.load.transfer)
         answers = self._of_own_experts(arrived, table[:, self.experts.held])
         return by_expert.undone(carried(answers, route.back, self.load.transfer))
