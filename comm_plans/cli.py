@@ -111,6 +111,9 @@ def _add_all_to_all(commands: Any) -> None:
     command.add_argument(
         "--mode", choices=("best", "faithful"), default="best", help="of a cluster: best, or as FLASH was published"
     )
+    command.add_argument(
+        "--out", metavar="FILE", help="of a topology: write routes (.json, .csv) or steps as MSCCL XML (.xml)"
+    )
     command.add_argument("--json", action="store_true", help="print one JSON object")
 
 

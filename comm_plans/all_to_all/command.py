@@ -28,6 +28,8 @@ def all_to_all(options: argparse.Namespace) -> None:
 
 
 def _on_cluster(options: argparse.Namespace, traffic: Bytes | None) -> None:
+    if options.out is not None:
+        raise PlansError("--out is for a topology; leave it out for a cluster file")
     from comm_plans import terminal
     from comm_plans.all_to_all.cluster_file import read_cluster
     from comm_plans.all_to_all.on_cluster import cluster_all_to_all, load
@@ -54,15 +56,26 @@ def _on_cluster(options: argparse.Namespace, traffic: Bytes | None) -> None:
 
 def _on_topology(options: argparse.Namespace, traffic: Bytes | None) -> None:
     from comm_plans import terminal
-    from comm_plans.all_to_all.direct import direct_all_to_all
+    from comm_plans.all_to_all.direct import direct_all_to_all, load
+    from comm_plans.all_to_all.direct.plan_files import check_file, save_plan
     from comm_plans.all_to_all.show import show_routes
     from comm_plans.sources import topology_from
 
+    if options.out is not None:
+        check_file(Path(options.out))
     if options.mode != "best":
         raise PlansError(f"--mode {options.mode} is for cluster files; leave it out for a topology")
     topology = topology_from(options.network)
-    with terminal.progress():
+    with terminal.progress() as report:
+        report("load")
+        load()
+        report("plan")
         result = direct_all_to_all(topology, traffic)
+        if options.out is not None:
+            report("write")
+            save_plan(result, Path(options.out))
+    if options.out is not None:
+        terminal.note(f"wrote {options.out}")
     if options.json:
         print(json.dumps(result.summary()))
     else:

@@ -29,7 +29,7 @@ REPEATS = 3
 
 def rows(quick: bool) -> tuple[list[Row], dict[str, Any]]:
     """All rows, and the summary."""
-    load()
+    _load()
     solved = {str(nodes): _solved(wired(f"Pi(4,{nodes})")) for nodes in NODES[: 4 if quick else 5]}
     solved["1000"] = _solved(fabric("torus:shape=10x10x10"))
     replanned = {name: _replanned(name) for name in REPLANNED}
@@ -43,7 +43,7 @@ def rows(quick: bool) -> tuple[list[Row], dict[str, Any]]:
     return [*solved.values(), *replanned.values(), *stepped, *compared], summary
 
 
-def load() -> None:
+def _load() -> None:
     """Compile and load what the first plan would."""
     route_table(direct_all_to_all(wired("Pi(4,16)")))
     timed_all_to_all(fabric("ring:ranks=3"))

@@ -7,17 +7,18 @@ from pathlib import Path
 from comm_plans.all_to_all.direct.demands import is_uniform
 from comm_plans.all_to_all.direct.solve import DirectResult
 from comm_plans.errors import PlansError
-from comm_plans.files import write_atomically
+from comm_plans.files import check_folder, write_atomically
 
 ENDINGS = (".json", ".csv", ".xml")
 
 
-def check_ending(path: Path) -> None:
-    """Raise PlansError unless the file is to hold something that there is."""
+def check_file(path: Path) -> None:
+    """Raise PlansError unless the file is to hold something that there is, in a folder that there is."""
     if path.suffix not in ENDINGS:
         raise PlansError(
             f"{str(path)[:80]!r} ends in none of .json and .csv (routes) or .xml (MSCCL, in steps); name it so"
         )
+    check_folder(str(path))
 
 
 def save_plan(result: DirectResult, path: Path) -> None:
@@ -27,7 +28,7 @@ def save_plan(result: DirectResult, path: Path) -> None:
     """
     from comm_plans.all_to_all.direct.route_tables import as_csv, as_json, route_table
 
-    check_ending(path)
+    check_file(path)
     if path.suffix == ".xml":
         text = _steps(result)
     else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from comm_plans.all_to_all.direct.flow_problem import Indices
 from comm_plans.all_to_all.direct.linear_program import Floats
-from comm_plans.all_to_all.direct.routes import Routes, loads
+from comm_plans.all_to_all.direct.routes import Routes, loads, without_empty
 from comm_plans.compiled import compiled
 
 MOST_EXACT_CHUNKS = 64
@@ -38,7 +38,7 @@ def in_chunks(routes: Routes, demand: Indices, room: Floats, chunks: int) -> Rou
     units = demand[routes.pair[:, 0], routes.pair[:, 1]].astype(float)
     load = loads(floored, demand, len(room)).astype(float)
     _hand_out(whole, units, load, room, routes.begin, routes.arc, bounds, missing[order])
-    return _without_empty(floored)
+    return without_empty(floored)
 
 
 @compiled
@@ -65,15 +65,3 @@ def _hand_out(
             whole[best] += 1
             for place in range(begin[best], begin[best + 1]):
                 load[arc[place]] += units[best]
-
-
-def _without_empty(routes: Routes) -> Routes:
-    kept = routes.share > 0
-    hops = routes.hops
-    return Routes(
-        pair=routes.pair[kept],
-        share=routes.share[kept],
-        denominator=routes.denominator,
-        begin=np.concatenate([[0], np.cumsum(hops[kept])]),
-        arc=routes.arc[np.repeat(kept, hops)],
-    )

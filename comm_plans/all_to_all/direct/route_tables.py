@@ -14,19 +14,23 @@ from comm_plans.all_to_all.direct.route_check import replayed
 from comm_plans.all_to_all.direct.routes import Routes
 from comm_plans.all_to_all.direct.solve import DirectResult
 from comm_plans.all_to_all.direct.virtual_layers import check_layers, virtual_layers
+from comm_plans.errors import PlansError
 from comm_plans.exact import written
 from comm_plans.topology import Topology
 
 HEADINGS = ("from", "to", "route", "layer", "chunks", "path")
 VERSION = 1
+MOST_ROUTES = 300_000
 
 
 def route_table(result: DirectResult, chunks: int | None = None) -> dict[str, Any]:
     """The table of all pairs with their data in whole chunks, replayed; `pair_rate` is what the rounding leaves of it.
 
     chunks: pieces of each pair's data; by default those of the exact optimum if they are few, else 32.
+    Raises PlansError for more routes than a table holds.
     """
     topology, demand = result.topology, result.demand
+    _check_size(result)
     chunks = chunks or default_chunks(result.routes)
     bandwidth = np.array([float(each) for each in topology.capacities.values()])
     most = int(demand.max())
@@ -43,6 +47,12 @@ def route_table(result: DirectResult, chunks: int | None = None) -> dict[str, An
         "pair_rate": written(rate),
         "routes": _rows(topology, routes, layers.tolist()),
     }
+
+
+def _check_size(result: DirectResult) -> None:
+    count = len(result.representatives) * len(result.translations.elements)
+    if count > MOST_ROUTES:
+        raise PlansError(f"{count} routes are more than the {MOST_ROUTES} that a table holds; take a smaller network")
 
 
 def _rows(topology: Topology, routes: Routes, layers: list[int]) -> list[dict[str, Any]]:

@@ -62,7 +62,20 @@ def with_parts(routes: Routes, part: Floats) -> Routes:
         share, denominator = np.round(part * FINE).astype(np.int64), FINE
     for places in routes.groups():
         share[places[share[places].argmax()]] += denominator - share[places].sum()
-    return replace(routes, share=share, denominator=denominator)
+    return without_empty(replace(routes, share=share, denominator=denominator))
+
+
+def without_empty(routes: Routes) -> Routes:
+    """The routes that carry something."""
+    kept = routes.share > 0
+    hops = routes.hops
+    return Routes(
+        pair=routes.pair[kept],
+        share=routes.share[kept],
+        denominator=routes.denominator,
+        begin=np.concatenate([[0], np.cumsum(hops[kept])]),
+        arc=routes.arc[np.repeat(kept, hops)],
+    )
 
 
 def loads(routes: Routes, demand: Indices, arcs: int) -> Indices:
