@@ -70,7 +70,7 @@ def without_2(results: list[tuple[str, float]]) -> list[tuple[str, float]]:
     return results[:2] + results[3:]
 
 
-@pytest.mark.parametrize("size", [2_500_000, 1000], ids=["in the middle", "between two"])
+@pytest.mark.parametrize("size", [pytest.param(2_500_000, id="in the middle"), pytest.param(1000, id="before")])
 def test_a_killed_rank_is_an_error_everywhere_within_a_second(size: int) -> None:
     for message, seconds in without_2(run_ranks(8, vanish, PACED, size, signal.SIGKILL, lost={2})):
         assert "rank 2 " in message
@@ -78,7 +78,9 @@ def test_a_killed_rank_is_an_error_everywhere_within_a_second(size: int) -> None
         assert seconds < 5
 
 
-@pytest.mark.parametrize("size", [600_000, 1000], ids=["in the middle", "between two"])
+@pytest.mark.parametrize(
+    "size", [pytest.param(600_000, id="in the middle", marks=pytest.mark.slow), pytest.param(1000, id="before")]
+)
 def test_a_stopped_rank_is_an_error_everywhere_after_the_deadline(size: int) -> None:
     for message, seconds in without_2(run_ranks(8, vanish, PACED, size, signal.SIGSTOP, lost={2})):
         assert message.startswith(("rank 2 has given no sign of life for", "rank 2 stopped in the middle"))
@@ -94,6 +96,7 @@ def lag(rank: int, store: dist.Store, programs: Programs) -> None:
     transport.close()
 
 
+@pytest.mark.slow
 def test_a_rank_that_lives_but_lags_behind_is_waited_for() -> None:
     run_ranks(4, lag, MESH)
 
@@ -106,6 +109,7 @@ def never_come(rank: int, store: dist.Store, programs: Programs) -> str:
     return failing(transport, programs[rank], 1000)[0]
 
 
+@pytest.mark.slow
 def test_a_rank_that_never_comes_is_given_up() -> None:
     results = run_ranks(4, never_come, MESH, lost={1})
     for message in results[:1] + results[2:]:
@@ -267,6 +271,7 @@ def idle(rank: int, store: dist.Store) -> float:
     return spent
 
 
+@pytest.mark.slow
 def test_waiting_costs_nothing() -> None:
     assert max(run_ranks(4, idle)) < 0.4
 
