@@ -58,7 +58,9 @@ def test_ranks_with_some_experts_train_as_one_rank_with_all(seen, alone, folder)
     together = load_file(folder / "weights-planned")
     assert together.keys() == trainer.model.state_dict().keys()
     for name, tensor in trainer.model.state_dict().items():
-        torch.testing.assert_close(together[name], tensor, atol=2e-6, rtol=1e-4, msg=lambda text, n=name: f"{n}: {text}")
+        torch.testing.assert_close(
+            together[name], tensor, atol=2e-6, rtol=1e-4, msg=lambda text, n=name: f"{n}: {text}"
+        )
 
 
 def test_every_rank_tells_of_the_same_whole_model(seen, alone, folder):
