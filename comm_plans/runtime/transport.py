@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from threading import Event, Lock
 from time import monotonic
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from comm_plans.errors import PlansError
 from comm_plans.runtime.program import RankProgram
+
+LOGGER = logging.getLogger(__name__)
 
 
 class TransportError(PlansError, RuntimeError):
@@ -74,11 +77,14 @@ class Job:
         callback(self)
 
     def finish(self, error: TransportError | None = None) -> None:
-        """End it, once; later calls change nothing."""
+        """End it, once; later calls change nothing. A callback that fails is logged and harms nobody else."""
         with self._lock:
             if self.done():
                 return
             self.error, self.seconds = error, monotonic() - self.started
             self._done.set()
         for callback in self._callbacks:
-            callback(self)
+            try:
+                callback(self)
+            except Exception:
+                LOGGER.exception("a callback of a collective failed")

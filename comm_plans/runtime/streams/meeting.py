@@ -12,6 +12,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
+from ipaddress import ip_address
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 
@@ -61,17 +62,29 @@ def _published(
             f"not all {program.world_size} ranks came to start {program.collective} within {timeout:g} s; "
             f"look for one that ended or lags behind ({str(error).splitlines()[0][:120]})"
         ) from error
-    _compare([digest for digest, _, _ in told], program.collective)
+    _check_digests([digest for digest, _, _ in told], program.collective)
+    _check_hosts([host for _, host, _ in told])
     return secret, [(host, port) for _, host, port in told]
 
 
-def _compare(digests: list[str], collective: str) -> None:
+def _check_digests(digests: list[str], collective: str) -> None:
     for rank, digest in enumerate(digests):
         if digest != digests[0]:
             raise TransportError(
                 f"rank 0 follows the {collective} plan {digests[0][:12]} and rank {rank} the plan {digest[:12]}; "
                 "give all ranks the same plan"
             )
+
+
+def _check_hosts(hosts: list[str]) -> None:
+    """Raise TransportError where some rank can only be reached from its own machine, on which not all ranks are."""
+    local = [ip_address(host).is_loopback for host in hosts]
+    if any(local) and not all(local):
+        rank = local.index(True)
+        raise TransportError(
+            f"rank {rank} listens on {hosts[rank]}, where other machines cannot reach it; "
+            "name the data's network interface in GLOO_SOCKET_IFNAME"
+        )
 
 
 class _Meeting:

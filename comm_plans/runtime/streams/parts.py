@@ -41,11 +41,12 @@ def layout(program: RankProgram, elements: int, item: int) -> Layout:
 
 def hand_out(job: Countdown, rank: int, pieces: tuple[Piece, ...], buffer: Tensor, ends: Mapping[Wire, End]) -> None:
     """Give each end of a connection its parts of the job, in the order of the trees."""
-    memory = buffer.view(torch.uint8).numpy().data
-    item = buffer.element_size()
+    if pieces:
+        array = buffer.detach().view(torch.uint8).numpy()
+        numbers = torch.from_numpy(array).view(buffer.dtype)  # an alias that may be written, whatever the buffer is
     for piece in pieces:
-        target, view = buffer[piece.low : piece.high], memory[piece.low * item : piece.high * item]
-        _Course(job, rank, piece, target, view, ends).run()
+        low, high = piece.low * buffer.element_size(), piece.high * buffer.element_size()
+        _Course(job, rank, piece, numbers[piece.low : piece.high], array.data[low:high], ends).run()
     job.part_done()  # the handing out itself, without which an early end could be taken for that of all parts
 
 

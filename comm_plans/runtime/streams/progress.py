@@ -10,8 +10,6 @@ from threading import Thread, current_thread
 from time import monotonic
 from typing import TypeVar
 
-import torch
-
 from comm_plans.runtime.streams.ends import Bell, End, Inlet, Lifeline, Lost, Outlet
 from comm_plans.runtime.streams.wires import Phase, Wire
 from comm_plans.runtime.transport import Job, TransportError
@@ -92,16 +90,15 @@ class Progress:
         self._bell.ring()
 
     def _run(self) -> None:
-        with torch.inference_mode():  # so that it may add to any buffer, and keeps no record for gradients
-            try:
-                while not self.failure:
-                    self._round()
-            except Lost as lost:
-                self._fail(self._last_words(lost))
-            except TransportError as error:
-                self._fail(error)
-            except Exception as error:
-                self._fail(TransportError(f"the progress thread stumbled over {error!r}; please report it"))
+        try:
+            while not self.failure:
+                self._round()
+        except Lost as lost:
+            self._fail(self._last_words(lost))
+        except TransportError as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(TransportError(f"the progress thread stumbled over {error!r}; please report it"))
         self._bell.close()
         self._selector.close()
 

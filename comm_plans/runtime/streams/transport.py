@@ -67,7 +67,7 @@ class StreamTransport:
                 raise self._progress.failure
             if program.digest not in self._connected:
                 self._connect(program)
-            parts = partial(hand_out, job, program.rank, plan.pieces, buffer.detach())
+            parts = partial(hand_out, job, program.rank, plan.pieces, buffer)
             self._progress.start(job, program.digest, parts)
         return job
 

@@ -23,7 +23,7 @@ from comm_plans.runtime.streams import StreamTransport
 from comm_plans.runtime.streams.handshake import GREETING_BYTES, greeting
 from comm_plans.runtime.streams.meeting import MOST_STRANGERS
 from comm_plans.runtime.streams.wires import Phase, Wire
-from comm_plans.runtime.transport import TransportError
+from comm_plans.runtime.transport import Job, TransportError
 
 Programs = tuple[RankProgram, ...]
 PACED = lower(solve(two_boxes(), "all_reduce"))  # 10 MB take about a second
@@ -291,3 +291,40 @@ def test_an_interface_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(TransportError, match=r"interface nosuch0 has no IPv4 address.*lo"):
         StreamTransport(dist.HashStore())
     StreamTransport(dist.HashStore(), interface="lo").close()
+
+
+def on_another_machine(rank: int, store: dist.Store) -> str:
+    if rank == 3:
+        meeting = dist.PrefixStore("meeting1", store)
+        meeting.set("rank3", f'["{MESH[3].digest}", "192.0.2.7", 4711]')
+        return ""
+    with pytest.raises(TransportError) as caught:
+        StreamTransport(store).submit(MESH[rank], torch.ones(10))
+    return str(caught.value)
+
+
+def test_a_rank_that_others_cannot_reach_is_named() -> None:
+    for message in run_ranks(4, on_another_machine)[:3]:
+        assert message.startswith("rank 0 listens on 127.0.0.1, where other machines cannot reach it")
+
+
+def chained(rank: int, store: dist.Store) -> bool:
+    """A callback that fails, and one that submits."""
+    transport = StreamTransport(store)
+    first, second = torch.ones(1000), torch.ones(2000)
+    summed(transport, MESH[rank])
+    started: list[Job] = []
+    job = transport.submit(MESH[rank], first)
+    job.add_done_callback(lambda _: started.append(transport.submit(MESH[rank], second)))
+    job.add_done_callback(lambda _: 1 / 0)
+    job.wait(10)
+    while not started:
+        time.sleep(0.01)
+    started[0].wait(10)
+    summed(transport, MESH[rank])
+    transport.close()
+    return bool(first.eq(4).all() and second.eq(4).all() and not second.is_inference())
+
+
+def test_callbacks_may_submit_and_may_fail() -> None:
+    assert all(run_ranks(4, chained))
