@@ -1,0 +1,50 @@
+"""The benchmark's figure: test loss against steps in all, one panel a task, one curve a family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from benchmark_parts.learning_rate.arm import Row
+from benchmark_parts.learning_rate.summary import METHOD, Results
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+COLUMNS = 3
+HEADROOM = 1.6  # a panel ends at this multiple of the method's last loss
+
+
+def draw(results: Results, file: Path) -> None:
+    """Mean curves over seeds; of a tuned family those that validation picked. The dotted line is the budget."""
+    lines = -(-len(results.tasks) // COLUMNS)
+    figure, panels = pyplot.subplots(lines, COLUMNS, figsize=(4 * COLUMNS, 2.9 * lines), squeeze=False)
+    for panel, task in zip(panels.flat, results.tasks, strict=False):
+        _panel(panel, results, task)
+    for panel in panels.flat[len(results.tasks) :]:
+        panel.set_axis_off()
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
+    figure.supylabel("test loss, first samples of the split")
+    figure.tight_layout(rect=(0, 0.09, 1, 1))
+    figure.savefig(file, dpi=110)
+    pyplot.close(figure)
+
+
+def _panel(panel: Axes, results: Results, task: str) -> None:
+    for family in (*results.peers, METHOD):
+        ours = family == METHOD
+        steps, losses = _mean_curve(results.chosen(task, family))
+        panel.plot(steps, losses, label=family, lw=2.4 if ours else 1.1, color="black" if ours else None)
+        if ours:
+            panel.set_ylim(top=HEADROOM * losses[-1])
+    panel.axvline(results.steps(task), color="grey", ls=":", lw=1)
+    panel.set_title(task)
+    panel.set_yscale("log")
+    panel.set_xlabel("steps, search included")
+
+
+def _mean_curve(rows: list[Row]) -> tuple[list[int], list[float]]:
+    """Over the steps that all rows have."""
+    curves = [dict(zip(row["curve_steps"], row["test_curve"], strict=True)) for row in rows]
+    shared = sorted(set.intersection(*map(set, curves)))
+    return shared, [float(np.mean([curve[step] for curve in curves])) for step in shared]
