@@ -9,6 +9,7 @@ more.
 import numpy as np
 
 from comm_plans.all_to_all.matching_kernels import (
+    FREE,
     ONE,
     WORD,
     Masks,
@@ -97,17 +98,15 @@ def by_ladder(quota: Whole) -> tuple[Whole, Whole, int]:
     words = (size + WORD - 1) // WORD
     whole, able = np.empty((size, words), np.uint64), np.empty((size, words), np.uint64)
     column_of, row_of = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-    free, unvisited = np.zeros(words, np.uint64), np.empty(words, np.uint64)
+    state = np.zeros((2, words), np.uint64)
     for column in range(size):
-        set_bit(free, column)
+        set_bit(state, FREE, column)
     path, best = np.empty(size + 1, np.int64), np.empty(size, np.int64)
     stages, weights = np.empty((_ROOM * size, size), np.int64), np.empty(_ROOM * size, np.int64)
     count, done = 0, 0
     threshold = _lower(left, row_slack, column_slack, total, whole, able, best)
     while done < total:
-        if not complete(whole, column_of, row_of, free, unvisited, path) and not complete(
-            able, column_of, row_of, free, unvisited, path
-        ):
+        if not complete(whole, column_of, row_of, state, path) and not complete(able, column_of, row_of, state, path):
             lower = threshold - max(1, threshold // 10)
             threshold = _lower(left, row_slack, column_slack, lower, whole, able, best)
             continue
@@ -118,8 +117,8 @@ def by_ladder(quota: Whole) -> tuple[Whole, Whole, int]:
             weight = min(weight, reach)
             if reach < threshold:
                 stale = True
-                clear_bit(able[row], column)
-                set_bit(free, column)
+                clear_bit(able, row, column)
+                set_bit(state, FREE, column)
                 column_of[row], row_of[column] = -1, -1
         if stale:
             continue
@@ -134,8 +133,8 @@ def by_ladder(quota: Whole) -> tuple[Whole, Whole, int]:
             row_slack[row] -= idle
             column_slack[column] -= idle
             if left[row, column] < threshold:
-                clear_bit(whole[row], column)
-                set_bit(free, column)
+                clear_bit(whole, row, column)
+                set_bit(state, FREE, column)
                 column_of[row], row_of[column] = -1, -1
     return stages[:count].copy(), weights[:count].copy(), total
 
@@ -151,14 +150,14 @@ def as_published(quota: Whole) -> tuple[Whole, Whole, int]:
     for row in range(size):
         for column in range(size):
             if left[row, column] > 0:
-                set_bit(masks[row], column)
+                set_bit(masks, row, column)
     column_of, row_of = np.empty(size, np.int64), np.empty(size, np.int64)
-    free, unvisited = np.zeros(words, np.uint64), np.empty(words, np.uint64)
+    state = np.empty((2, words), np.uint64)
     path = np.empty(size + 1, np.int64)
     stages, weights = np.empty((_ROOM * size, size), np.int64), np.empty(_ROOM * size, np.int64)
     count, done = 0, 0
     while done < total:
-        complete_from_nothing(masks, column_of, row_of, free, unvisited, path)
+        complete_from_nothing(masks, column_of, row_of, state, path)
         weight = total
         for row in range(size):
             weight = min(weight, left[row, column_of[row]])
@@ -169,5 +168,5 @@ def as_published(quota: Whole) -> tuple[Whole, Whole, int]:
         for row in range(size):
             left[row, column_of[row]] -= weight
             if left[row, column_of[row]] == 0:
-                clear_bit(masks[row], column_of[row])
+                clear_bit(masks, row, column_of[row])
     return stages[:count].copy(), weights[:count].copy(), total

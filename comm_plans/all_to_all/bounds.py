@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from comm_plans.all_to_all.cluster import Bytes, Cluster
 
 Both = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Bytes that each GPU [server, GPU] sends and receives inside its server."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Fluid:
 
     @cached_property
     def local(self) -> Both:
-        """Traffic whose origin and destination lie in one server."""
+        """Bytes that each GPU [server, GPU] sends to, and receives from, its own server."""
         servers = np.arange(self.cluster.servers)
         inside = self.tiles[servers, :, servers, :]
         return inside.sum(2, dtype=float), inside.sum(1, dtype=float)
@@ -113,17 +112,17 @@ class Fluid:
         return self.fabric_seconds(self.balance, self.redistribution, self.local)
 
     @property
-    def skew(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """How long balance and redistribution keep a GPU sending and receiving, for the most skewed of the larger pairs
-        of servers, as parts of the time its cards work for the pair."""
+    def skew(self) -> Both:
+        """How long balance and redistribution keep a GPU sending and receiving (two numbers each), for the most skewed
+        of the larger pairs of servers, as parts of the time that the cards work for the pair."""
         rate = self.cluster.nic_bytes / self.cluster.intra_bytes
         large = self.quota * self.quota.size >= max(1, self.quota.sum())
         if not large.any():
-            return (0.0, 0.0), (0.0, 0.0)
+            return np.zeros(2), np.zeros(2)
         cards = self.quota[large][:, None]
         excess = (self.outgoing.transpose(0, 2, 1) - self._shares)[large] / cards
         received = self.incoming[large] * (1 - 1 / self.cluster.rails[large])[:, None] / cards
-        return (rate * float(excess.max()), rate * float(-excess.min())), (rate, rate * float(received.max()))
+        return rate * np.array([excess.max(), -excess.min()]), rate * np.array([self.cluster.gpus > 1, received.max()])
 
     @cached_property
     def _shares(self) -> NDArray[np.float64]:

@@ -20,6 +20,9 @@ WORD = 64
 ONE = np.uint64(1)
 _ALL = np.uint64(2**64 - 1)
 
+FREE, UNVISITED = 0, 1
+"""Rows of the masks that a search keeps: columns without a row, columns still to be tried."""
+
 
 def _trailing_zeros(context: Any, word: Any) -> Any:
     """Number of the lowest bit that is set, as one instruction; the word must not be zero."""
@@ -34,49 +37,47 @@ _lowest_bit: Any = intrinsic(_trailing_zeros)
 
 
 @compiled
-def clear_bit(mask: Masks, column: int) -> None:
-    """Take a column out of a mask."""
-    mask[column // WORD] &= ~(ONE << np.uint64(column % WORD))
+def clear_bit(masks: Masks, row: int, column: int) -> None:
+    """Take a column out of a row."""
+    masks[row, column // WORD] &= ~(ONE << np.uint64(column % WORD))
 
 
 @compiled
-def set_bit(mask: Masks, column: int) -> None:
-    """Put a column into a mask."""
-    mask[column // WORD] |= ONE << np.uint64(column % WORD)
+def set_bit(masks: Masks, row: int, column: int) -> None:
+    """Put a column into a row."""
+    masks[row, column // WORD] |= ONE << np.uint64(column % WORD)
 
 
 @compiled
-def first_common(mask: Masks, other: Masks) -> int:
-    """The lowest column in both masks, −1 where there is none."""
-    for word in range(len(mask)):
-        both = mask[word] & other[word]
+def first_common(masks: Masks, row: int, state: Masks, kind: int) -> int:
+    """The lowest column in both rows, −1 where there is none."""
+    for word in range(masks.shape[1]):
+        both = masks[row, word] & state[kind, word]
         if both != 0:
             return int(word * WORD + _lowest_bit(both))
     return -1
 
 
 @compiled
-def augment(
-    root: int, masks: Masks, column_of: Whole, row_of: Whole, free: Masks, unvisited: Masks, path: Whole
-) -> bool:
+def augment(root: int, masks: Masks, column_of: Whole, row_of: Whole, state: Masks, path: Whole) -> bool:
     """Match row `root` along an augmenting path found depth first, lowest columns first; False where there is none.
 
-    free: unmatched columns, taken at once where a row on the way sees one; all zero for the plain search of Kuhn.
-    unvisited: columns still to be tried; it shrinks. path: room for the rows on the way.
+    A row that sees a free column takes it at once; with none marked free this is the plain search of Kuhn. path: room
+    for the rows on the way.
     """
     depth = 0
     path[0] = root
     while depth >= 0:
         row = path[depth]
-        column = first_common(masks[row], free)
+        column = first_common(masks, row, state, FREE)
         if column < 0:
-            column = first_common(masks[row], unvisited)
+            column = first_common(masks, row, state, UNVISITED)
             if column < 0:
                 depth -= 1
                 continue
-        clear_bit(unvisited, column)
+        clear_bit(state, UNVISITED, column)
         if row_of[column] < 0:
-            clear_bit(free, column)
+            clear_bit(state, FREE, column)
             _flip(path, depth, column, column_of, row_of)
             return True
         depth += 1
@@ -95,29 +96,27 @@ def _flip(path: Whole, depth: int, column: int, column_of: Whole, row_of: Whole)
 
 
 @compiled
-def complete(masks: Masks, column_of: Whole, row_of: Whole, free: Masks, unvisited: Masks, path: Whole) -> bool:
-    """Extend a matching to a perfect one; False, with a matching as large as it gets, where there is none.
+def complete(masks: Masks, column_of: Whole, row_of: Whole, state: Masks, path: Whole) -> bool:
+    """Make a matching as large as it gets; whether it is perfect then.
 
     Searches of one sweep share what they visited; sweeps end when one finds nothing.
     """
     found, missing = True, True
     while found and missing:
         found, missing = False, False
-        unvisited[:] = _ALL
+        state[UNVISITED] = _ALL
         for row in range(len(masks)):
             if column_of[row] < 0:
-                matched = augment(row, masks, column_of, row_of, free, unvisited, path)
+                matched = augment(row, masks, column_of, row_of, state, path)
                 found |= matched
                 missing |= not matched
     return not missing
 
 
 @compiled
-def complete_from_nothing(
-    masks: Masks, column_of: Whole, row_of: Whole, free: Masks, unvisited: Masks, path: Whole
-) -> None:
+def complete_from_nothing(masks: Masks, column_of: Whole, row_of: Whole, state: Masks, path: Whole) -> None:
     """The perfect matching of Kuhn's plain search, row after row; the graph must have one."""
-    column_of[:], row_of[:], free[:] = -1, -1, 0
+    column_of[:], row_of[:], state[FREE] = -1, -1, 0
     for row in range(len(masks)):
-        unvisited[:] = _ALL
-        augment(row, masks, column_of, row_of, free, unvisited, path)
+        state[UNVISITED] = _ALL
+        augment(row, masks, column_of, row_of, state, path)

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from comm_plans.all_to_all.birkhoff import Stages, birkhoff, quantised_birkhoff
 from comm_plans.all_to_all.cluster import Bytes
+from comm_plans.all_to_all.slot_kernels import best_chunks, cut
 
 MOST_CHUNKS = 64
 PARTS = (64, 16, 4, 1)
@@ -34,19 +36,9 @@ class Pace(NamedTuple):
 
     nic_bytes: float
     latency: float
-    balance: tuple[float, float]
-    redistribution: tuple[float, float]
+    balance: NDArray[np.float64]
+    redistribution: NDArray[np.float64]
     growth: float
-
-    def seconds(self, weights: Bytes) -> float:
-        """Fluid time of slots of these weights, each beside the balance of the next and what the last one hands on."""
-        sending = weights / self.nic_bytes
-        inside = np.zeros((2, len(weights) + 2))
-        inside[:, :-2] += np.multiply.outer(self.balance, sending)
-        inside[:, 2:] += np.multiply.outer(self.redistribution, sending)
-        busiest = inside.max(0)
-        busiest[1:-1] = np.maximum(busiest[1:-1], sending) + self.latency
-        return float(busiest.sum())
 
 
 def in_order(stages: Stages) -> Slots:
@@ -54,45 +46,20 @@ def in_order(stages: Stages) -> Slots:
     return Slots(np.arange(len(stages.weights)), *stages)
 
 
-def arranged(stages: Stages, chunks: int, growth: float) -> Slots:
-    """Stages cut into chunks of rising, then of falling weight.
-
-    The heaviest is cut into `chunks` that grow by the factor `growth` and shrink again, the others into equal ones,
-    none larger than the largest of those.
-    """
-    heaviest = int(stages.weights.argmax()) if len(stages.weights) else 0
-    ramp = _ramp(int(stages.weights.max(initial=0)), chunks, growth)
-    counts = -(-stages.weights // max(1, int(ramp.max(initial=1))))
-    counts[heaviest : heaviest + 1] = len(ramp)
-    stage = np.repeat(np.arange(len(counts)), counts)
-    place = np.arange(len(stage)) - np.repeat(np.cumsum(counts) - counts, counts)
-    weights = (stages.weights // counts)[stage] + (place < (stages.weights % counts)[stage])
-    weights[stage == heaviest] = ramp
-    rising = np.argsort(weights, kind="stable")
-    order = np.concatenate((rising[::2], rising[1::2][::-1]))
-    return Slots(stage[order], stages.partners[stage[order]], weights[order])
-
-
-def _ramp(weight: int, chunks: int, growth: float) -> Bytes:
-    """A weight in chunks that grow geometrically and shrink again; those below one byte are left out."""
-    place = np.arange(chunks)
-    parts = growth ** np.minimum(place, place[::-1])
-    ends = np.rint(np.cumsum(parts) / parts.sum() * weight).astype(np.int64)
-    ends[-1] = weight
-    sizes: Bytes = np.diff(ends, prepend=0)
-    return sizes[sizes > 0]
-
-
 def best_slots(quota: Bytes, pace: Pace, chunks: int | None) -> Slots:
     """The fastest slots at this pace for `quota` bytes a card between servers; `chunks` of the heaviest stage, where
     given."""
-    counts = [chunks] if chunks else [2**power for power in range(MOST_CHUNKS.bit_length())]
-    choices = (arranged(stages, count, pace.growth) for stages in _decompositions(quota, pace) for count in counts)
-    return min(choices, key=lambda slots: pace.seconds(slots.weights))
+    costs = pace.nic_bytes, pace.latency, pace.balance, pace.redistribution
+    choices = [
+        (stages, *best_chunks(stages.weights, MOST_CHUNKS, pace.growth, *costs)) for stages in _stages(quota, pace)
+    ]
+    stages, count, _ = min(choices, key=lambda choice: choice[2])
+    stage, weights = cut(stages.weights, chunks or count, pace.growth)
+    return Slots(stage, stages.partners[stage], weights)
 
 
-def _decompositions(quota: Bytes, pace: Pace) -> Iterator[Stages]:
-    """The exact one; where latencies count, also some of fewer stages."""
+def _stages(quota: Bytes, pace: Pace) -> Iterator[Stages]:
+    """The exact ones; where latencies count, also fewer."""
     exact = birkhoff(quota)
     yield exact
     if len(exact.weights) * pace.latency > WORTH_FEWER * exact.weights.sum() / pace.nic_bytes:

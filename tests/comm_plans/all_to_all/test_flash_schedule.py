@@ -42,7 +42,7 @@ def exchanges(draw: st.DrawFn, shapes: st.SearchStrategy[tuple[int, ...]] = SHAP
     return Cluster(sizes, intra, nic, *latencies, fabric), traffic
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(exchanges())
 def test_every_byte_arrives_once(exchange):
     cluster, traffic = exchange

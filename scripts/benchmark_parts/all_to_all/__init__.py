@@ -1,0 +1,1 @@
+"""What the all-to-all benchmark is made of."""
