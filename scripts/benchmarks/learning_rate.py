@@ -25,7 +25,7 @@ LONG_TASKS = ("kjv", "foldoc", "fmcnn", "fmnist", "lm")
 LONG_PEAKS = (3.2e-3, 1e-2, 3.2e-2)
 TIMED_TASK, TIMED_STEPS = "kjv", 12_000  # more than a minute
 QUICK_TASKS = ("shuttle", "ae", "flights")
-QUICK_STEPS = 400
+QUICK_STEPS = 300
 
 
 def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
