@@ -112,7 +112,7 @@ def _add_all_to_all(commands: Any) -> None:
         "--mode", choices=("best", "faithful"), default="best", help="of a cluster: best, or as FLASH was published"
     )
     command.add_argument(
-        "--out", metavar="FILE", help="of a topology: write routes (.json, .csv) or steps as MSCCL XML (.xml)"
+        "--out", metavar="FILE", help="write the schedule of a cluster (.npz), routes (.json, .csv) or MSCCL XML (.xml)"
     )
     command.add_argument("--json", action="store_true", help="print one JSON object")
 

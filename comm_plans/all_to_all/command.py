@@ -28,16 +28,17 @@ def all_to_all(options: argparse.Namespace) -> None:
 
 
 def _on_cluster(options: argparse.Namespace, traffic: Bytes | None) -> None:
-    if options.out is not None:
-        raise PlansError("--out is for a topology; leave it out for a cluster file")
     from comm_plans import terminal
     from comm_plans.all_to_all.cluster_file import read_cluster
     from comm_plans.all_to_all.on_cluster import cluster_all_to_all, load
+    from comm_plans.all_to_all.schedule_file import check_schedule_file, save_schedule
     from comm_plans.all_to_all.show import show_schedule
     from comm_plans.all_to_all.traffic import uniform_traffic
     from comm_plans.sizes import shown_bytes, shown_seconds
 
     cluster = read_cluster(Path(options.network))
+    if options.out is not None:
+        check_schedule_file(Path(options.out))
     if traffic is None:
         traffic = uniform_traffic(cluster.ranks, DEFAULT_SIZE)
         terminal.note(f"assuming {shown_bytes(DEFAULT_SIZE)} from every GPU to every other (--traffic)")
@@ -48,6 +49,9 @@ def _on_cluster(options: argparse.Namespace, traffic: Bytes | None) -> None:
         load()
         report("plan")
         result = cluster_all_to_all(cluster, traffic, options.mode)
+    if options.out is not None:
+        save_schedule(result.schedule, Path(options.out))
+        terminal.note(f"wrote {options.out}")
     if options.json:
         print(json.dumps(result.summary()))
     else:

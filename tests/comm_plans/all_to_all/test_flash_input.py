@@ -169,6 +169,31 @@ def test_the_command_refuses_wrong_traffic_in_a_sentence(tmp_path, capsys, matri
     assert sentence in line
 
 
+def test_the_schedule_is_written_as_a_table_that_can_be_replayed(tmp_path, capsys):
+    out, traffic = tmp_path / "schedule.npz", workload("random", 2, 2)
+    cluster = written(tmp_path, {**H200, "servers": 2, "gpus_per_server": 2})
+    asked(capsys, cluster, "--traffic", saved(tmp_path, traffic), "--out", out)
+    table = np.load(out)
+    held = {(o, d): [(o, 0, int(traffic[o, d]))] for o in range(4) for d in range(4) if traffic[o, d]}
+    columns = (table[name].tolist() for name in ("source", "target", "origin", "destination", "low", "high"))
+    assert (np.diff(table["step"]) >= 0).all()
+    for source, target, origin, destination, low, high in zip(*columns, strict=True):
+        parts = held[origin, destination]
+        (whole,) = [part for part in parts if part[0] == source and part[1] <= low and high <= part[2]]
+        parts.remove(whole)
+        parts += [(source, whole[1], low), (target, low, high), (source, high, whole[2])]
+        parts[:] = [part for part in parts if part[1] < part[2]]
+    for (_, destination), parts in held.items():
+        assert {part[0] for part in parts} == {destination}
+
+
+def test_a_schedule_has_one_form(tmp_path, capsys):
+    for name in ("schedule.xml", "missing/schedule.npz"):
+        assert main(["all-to-all", str(written(tmp_path, H200)), "--out", str(tmp_path / name)]) == 2
+    assert "does not end in .npz" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster.yaml"]
+
+
 def test_modes_are_for_clusters(capsys):
     assert main(["all-to-all", "ring:ranks=4", "--mode", "faithful"]) == 2
     assert "--mode faithful is for cluster files" in capsys.readouterr().err
