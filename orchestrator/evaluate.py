@@ -12,6 +12,7 @@ from orchestrator.cluster.job import Job
 from orchestrator.config import Config, recorded_config, targets_of
 from orchestrator.errors import UserError
 from orchestrator.events import RunStarted
+from orchestrator.experts import settle_experts
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.run_folder import WEIGHTS
 from orchestrator.training import cluster_options, job_spec
@@ -27,6 +28,7 @@ def evaluate(config: Config, folder: Path) -> int:
         raise UserError(f"evaluate={run} has no {WEIGHTS}; name the folder of a run that has finished")
     recorded = recorded_config(started.config, targets_of(config.to_json()))
     trained = replace(recorded, cluster=config.cluster, search_paths=config.search_paths)
+    settle_experts(trained.task, trained.cluster.workers)
     with connect(cluster_options(trained)), Job(job_spec(trained, f"evaluate-{started.run_id}")) as job:
         job.start()
         job.load_weights(run / WEIGHTS)
