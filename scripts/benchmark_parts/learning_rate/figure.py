@@ -9,9 +9,10 @@ from benchmark_parts.learning_rate.arm import Row
 from benchmark_parts.learning_rate.summary import METHOD, Results
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogFormatter
 
 COLUMNS = 3
-HEADROOM = 1.6  # a panel ends at this multiple of the method's last loss
+MARGIN = 0.95  # panels reach from a little below the lowest loss to a little above the method's first after its search
 
 
 def draw(results: Results, file: Path) -> None:
@@ -31,15 +32,17 @@ def draw(results: Results, file: Path) -> None:
 
 
 def _panel(panel: Axes, results: Results, task: str) -> None:
-    for family in (*results.peers, METHOD):
+    curves = {family: _mean_curve(results.chosen(task, family)) for family in (*results.peers, METHOD)}
+    for family, (steps, losses) in curves.items():
         ours = family == METHOD
-        steps, losses = _mean_curve(results.chosen(task, family))
         panel.plot(steps, losses, label=family, lw=2.4 if ours else 1.1, color="black" if ours else None)
-        if ours:
-            panel.set_ylim(top=HEADROOM * losses[-1])
     panel.axvline(results.steps(task), color="grey", ls=":", lw=1)
-    panel.set_title(task)
     panel.set_yscale("log")
+    panel.set_ylim(MARGIN * min(min(losses) for _, losses in curves.values()), curves[METHOD][1][0] / MARGIN)
+    panel.yaxis.set_major_formatter("{x:.3g}")
+    panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))
+    panel.tick_params(which="both", labelsize=7)
+    panel.set_title(task)
     panel.set_xlabel("steps, search included")
 
 
