@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ORCHESTRATE = str(Path(sys.executable).with_name("orchestrate"))
-SMALL = ["task=tabular", "steps=60", "tracking=none", "lr=autolrs", "lr.probes=3", "lr.stages=3", "lr.probe_share=0.5"]
+SMALL = ["task=tabular", "steps=600", "tracking=none", "lr=autolrs"]
 
 
 def orchestrate(folder: Path, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:

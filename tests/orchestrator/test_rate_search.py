@@ -3,11 +3,13 @@
 import json
 import math
 import sys
+from functools import lru_cache
 
 import numpy as np
 import pytest
 
 from orchestrator.learning_rate import search as search_module
+from orchestrator.learning_rate.gaussian_process import GaussianProcess
 from orchestrator.learning_rate.search import FILLING, RateSearch
 
 BEST = 10**-1.5
@@ -24,9 +26,9 @@ def run(search, objective, probes=10):
     return search
 
 
-@pytest.fixture(params=["skopt", "own"])
+@pytest.fixture(params=["skopt", "own", "as AutoLRS uses it"])
 def engine(request, monkeypatch):
-    """Both surrogates; the second by an installation where scikit-optimize cannot be imported."""
+    """Every surrogate; the second by an installation where scikit-optimize cannot be imported."""
     search_module._engine.cache_clear()
     if request.param == "own":
         monkeypatch.setitem(sys.modules, "skopt", None)
@@ -34,6 +36,9 @@ def engine(request, monkeypatch):
         monkeypatch.delattr("orchestrator.learning_rate.skopt_process", raising=False)
         with pytest.warns(UserWarning, match="pip install"):
             search_module._engine()
+    if request.param == "as AutoLRS uses it":
+        process = GaussianProcess(length=1 / 6, candidates=241, apart=0.04)
+        monkeypatch.setattr(search_module, "_engine", lru_cache(lambda: process))
     yield request.param
     search_module._engine.cache_clear()
 
