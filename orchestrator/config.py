@@ -14,9 +14,11 @@ import yaml
 from omegaconf import OmegaConf, SCMode
 from omegaconf.errors import OmegaConfBaseException
 
+from orchestrator.cluster.lab import LAB, lab_topology
 from orchestrator.errors import UserError
 from orchestrator.experts import settle_experts
 from orchestrator.learning_rate import make_policy
+from orchestrator.network import AUTO
 
 Json = dict[str, Any]
 
@@ -207,7 +209,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     for name in ("task", "model", "optimizer"):
         _check_types(getattr(config, name), name)
     _check_model_fits(config.task)
-    settle_experts(config.task, config.cluster.workers)
+    settle_experts(config.task, config.cluster.workers, _topology_stood_on(config))
     _check_ranges(config)
     make_policy(config.lr, config.steps, config.seed)  # has sentences of its own for the lr group
     return config
@@ -301,6 +303,15 @@ def _located(topology: str) -> str:
         if path.suffix and path.is_file():
             return str(path.absolute())
     return topology
+
+
+def _topology_stood_on(config: Config) -> str | None:
+    """The network that workers are tied to, if it can be read before anything starts."""
+    if config.communication.method != "planned":
+        return None
+    if config.topology != AUTO:
+        return config.topology
+    return lab_topology() if config.cluster.address == LAB else None
 
 
 def _check_types(tree: Json, key: str) -> None:

@@ -28,7 +28,7 @@ def evaluate(config: Config, folder: Path) -> int:
         raise UserError(f"evaluate={run} has no {WEIGHTS}; name the folder of a run that has finished")
     recorded = recorded_config(started.config, targets_of(config.to_json()))
     trained = replace(recorded, cluster=config.cluster, search_paths=config.search_paths)
-    settle_experts(trained.task, trained.cluster.workers)
+    settle_experts(trained.task, trained.cluster.workers, topology=None)
     with connect(cluster_options(trained)), Job(job_spec(trained, f"evaluate-{started.run_id}")) as job:
         job.start()
         job.load_weights(run / WEIGHTS)

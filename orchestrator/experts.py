@@ -10,30 +10,49 @@ from orchestrator.errors import UserError
 
 Json = dict[str, Any]
 
+BY_TOPOLOGY = "topology"  # as a cluster: the one that `topology=` describes
 _TASK = "trainers.tasks.moe_language_model.MoeLanguageModel"
 _MODEL = "trainers.models.moe_transformer.MoeTransformer"
 
 
-def settle_experts(task: Json, workers: int) -> None:
+def settle_experts(task: Json, workers: int, topology: str | None) -> None:
     """Check the numbers of experts, and put the keys of a cluster in the place of its file: workers may not see it.
 
-    UserError names the key that is wrong.
+    topology: a file or fabric on whose hosts the workers will stand, if that is known. UserError names the wrong key.
     """
     if task["_target_"] == _TASK:
         if task["cluster"] is not None:
-            task["cluster"] = cluster_document(_cluster(task["cluster"], workers))
+            task["cluster"] = cluster_document(_cluster(task["cluster"], workers, topology))
         if task["model"]["_target_"] == _MODEL:
             _check_sizes(task["model"], workers)
 
 
-def _cluster(described: object, workers: int) -> Cluster:
+def _cluster(described: object, workers: int, topology: str | None) -> Cluster:
     try:
-        cluster = read_cluster(Path(described)) if isinstance(described, str) else cluster_from(described)
+        cluster = _described(described, topology)
     except PlansError as error:
         raise UserError(f"task.cluster: {error}") from error
     if cluster.ranks != workers:
         raise UserError(f"task.cluster has {cluster.ranks} GPUs and cluster.workers={workers}; make them equal")
     return cluster
+
+
+def _described(described: object, topology: str | None) -> Cluster:
+    if described == BY_TOPOLOGY:
+        return _on_hosts(topology)
+    return read_cluster(Path(described)) if isinstance(described, str) else cluster_from(described)
+
+
+def _on_hosts(topology: str | None) -> Cluster:
+    from comm_plans.all_to_all.hosts import cluster_of
+    from comm_plans.sources import topology_from
+
+    if topology is None:
+        raise UserError(
+            f"task.cluster={BY_TOPOLOGY} needs communication=planned, which ties workers to hosts, and a topology= "
+            "that names a file or a fabric"
+        )
+    return cluster_of(topology_from(topology))
 
 
 def _check_sizes(model: Json, workers: int) -> None:

@@ -41,6 +41,17 @@ def test_a_cluster_file_goes_along_with_the_run(tmp_path: Path) -> None:
     assert configure(in_place(nic_latency="1e-5")) == config
 
 
+def test_the_topology_may_say_what_the_cluster_is() -> None:
+    overrides = ["task.cluster=topology", "cluster.workers=8", "communication=planned"]
+    cluster = configure(*overrides, "topology=rail_boxes.yaml").task["cluster"]
+    assert (cluster["gpus_per_server"], cluster["intra_bandwidth"]) == ([4, 4], 0.025)
+    for missing in (["communication=backend", "topology=rail_boxes.yaml"], ["topology=auto"]):
+        with pytest.raises(UserError, match=r"task\.cluster=topology needs communication=planned"):
+            configure(*overrides, *missing)
+    with pytest.raises(UserError, match="star has not all its ranks on hosts"):
+        configure(*overrides, "topology=star.yaml")
+
+
 def test_without_a_cluster_nothing_is_planned() -> None:
     assert configure().task["cluster"] is None
 
