@@ -23,7 +23,7 @@ LEAST_DEADLINE = 5.0  # seconds
 DEADLINE_FACTOR = 10  # times the predicted time
 TIMEOUT = 1800.0  # seconds, as torch waits for a process group
 SO_MAX_PACING_RATE = 47  # Linux; not named in Python's socket
-PACING_HEADROOM = 1.02  # the plan's rate would leave no room to catch up
+PACING_HEADROOM = 1.01  # room to catch up; more would fill the queues of switches until they drop
 MOST_PACED = 2**32 - 2  # bytes a second, the option's largest value but one, which means no limit
 
 
