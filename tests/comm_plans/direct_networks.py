@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from comm_plans.topology import Link, Topology
+from comm_plans.topology import Link, Switch, Topology
 
 REFERENCE: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data/direct_all_to_all.json").read_text())
 
@@ -89,6 +89,21 @@ def random_network(seed: int, most: int = 8) -> Topology:
         tail, head = chance.sample(range(nodes), 2)
         arcs[tail, head] = chance.choice([1, Fraction(1, 2), 3])
     return network(f"random {seed}", nodes, arcs)
+
+
+def rough_network(seed: int) -> Topology:
+    """Ranks and switches with one-way and two-way links of any speed, connected or not."""
+    chance = Random(seed)
+    ranks = [f"g{rank}" for rank in range(chance.randint(2, 7))]
+    switches = [f"s{switch}" for switch in range(chance.randint(0, 3))]
+    links = []
+    for _ in range(chance.randint(len(ranks), 5 * len(ranks))):
+        one, other = chance.sample(ranks + switches, 2)
+        bandwidth = Fraction(chance.randint(1, 997), chance.choice([1, 7, 10])) * chance.choice([1, 10])
+        links.append(Link(one, other, bandwidth))
+        if chance.random() < 0.7:
+            links.append(Link(other, one, bandwidth))
+    return Topology(f"rough {seed}", tuple(ranks), tuple(map(Switch, switches)), tuple(links))
 
 
 def pairwise_rate(topology: Topology, demand: np.ndarray | None = None) -> float:

@@ -7,16 +7,15 @@ from math import lcm
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.flow_problem import Indices
-from comm_plans.all_to_all.direct.linear_program import Floats
+from comm_plans.all_to_all.direct.flow_problem import Floats, Indices
 
-DENOMINATORS = 2000  # of each value
-NOISE = 1e-7
+DENOMINATORS = 20_000  # of each value
+NOISE = 2e-11  # any value is within 2.5e-9 of some such fraction
 
 
 def common_fractions(values: Floats, most: int) -> tuple[Indices | None, int]:
     """Values in [0, 1] as integers over a common denominator up to `most`; None where they are no such fractions."""
-    distinct, place = np.unique(np.round(values, 9), return_inverse=True)
+    distinct, place = np.unique(np.round(values, 12), return_inverse=True)
     simple = [Fraction(value).limit_denominator(DENOMINATORS) for value in distinct.tolist()]
     if any(abs(float(near) - value) > NOISE for near, value in zip(simple, distinct.tolist(), strict=True)):
         return None, 0

@@ -17,6 +17,7 @@ from comm_plans.forest.symmetry import Translations, find_translations
 from comm_plans.topology import Topology
 
 Indices = NDArray[np.int64]
+Floats = NDArray[np.float64]
 FREE = -1
 
 

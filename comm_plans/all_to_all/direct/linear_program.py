@@ -12,17 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
-from comm_plans.all_to_all.direct.flow_problem import FREE, FlowProblem
+from comm_plans.all_to_all.direct.flow_problem import FREE, Floats, FlowProblem
+from comm_plans.all_to_all.direct.lower_bound import bound_by
 from comm_plans.errors import PlansError
-
-Floats = NDArray[np.float64]
 
 # Columns up to which each is the fastest here; crossover turns what interior points find into a vertex.
 SIMPLEX, CROSSOVER, INTERIOR = 6_500, 40_000, 100_000
-FIRST_ORDER = {"pdlp_optimality_tolerance": 1e-6, "time_limit": 45.0}  # seconds after which interior points take over
+FIRST_ORDER = {"pdlp_optimality_tolerance": 1e-6, "time_limit": 15.0}  # seconds after which interior points take over
+PATIENCE = 600.0  # seconds
+MOST_UNKNOWNS = 400_000
+OPTIONS = {
+    "output_flag": False,
+    "threads": 1,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +40,13 @@ class Flows:
 
 
 def solve_flows(problem: FlowProblem) -> Flows:
-    """Solve. Raises PlansError where no solver ends with an optimum."""
+    """Solve. Raises PlansError for a program that is too large, and where no solver ends with an optimum."""
+    unknowns = int(problem.usable.sum())
+    if unknowns > MOST_UNKNOWNS:
+        raise PlansError(
+            f"the flows of this network have {unknowns} unknowns where {MOST_UNKNOWNS} can be solved; take a smaller "
+            "one, or number its ranks row by row or box by box if it repeats itself"
+        )
     matrix, lower, upper = _program(problem)
     for solver, options in _methods(matrix.shape[1]):
         highs = _run(matrix, lower, upper, _costs(problem, matrix.shape[1]), {"solver": solver, **options})
@@ -50,7 +62,7 @@ def _settled(info: Any) -> bool:
 
 def _methods(columns: int) -> list[tuple[str, dict[str, Any]]]:
     """Solvers to try, one after the other."""
-    interior = ("ipm", {"run_crossover": "on" if columns <= CROSSOVER else "off"})
+    interior = ("ipm", {"run_crossover": "on" if columns <= CROSSOVER else "off", "time_limit": PATIENCE})
     if columns <= SIMPLEX:
         return [("simplex", {}), interior]
     return [interior] if columns <= INTERIOR else [("hipdlp", FIRST_ORDER), interior]
@@ -60,14 +72,14 @@ def _program(problem: FlowProblem) -> tuple[csc_matrix, Floats, Floats]:
     """Matrix and row bounds. Columns: durations, then each arc that a source may use, source by source.
 
     Rows: for each source and each other node inflow − outflow = demand; for each resource load − capacity · duration ≤
-    0. Demands are relative to the largest one, capacities too.
+    0. Demands are relative to the largest one, capacities such that durations are about 1.
     """
     sources, steps, resources = len(problem.sources), _steps(problem), len(problem.capacity)
     owner, arc = np.nonzero(problem.usable)
     columns = steps + np.arange(len(arc))
     balance = sources * problem.nodes
     drawn = problem.resource[arc] != FREE
-    capacity = _relative_capacity(problem)
+    capacity = _scaled_capacity(problem)
     entries = [
         (owner * problem.nodes + problem.heads[arc], columns, np.ones(len(arc))),
         (owner * problem.nodes + problem.tails[arc], columns, -np.ones(len(arc))),
@@ -88,9 +100,14 @@ def _steps(problem: FlowProblem) -> int:
     return int(problem.step.max()) + 1
 
 
-def _relative_capacity(problem: FlowProblem) -> Floats:
-    most = max(problem.capacity)
-    return np.array([float(each / most) for each in problem.capacity])
+def _scaled_capacity(problem: FlowProblem) -> Floats:
+    """Capacities for durations that begin at 1; what then holds all demands at once never limits and may be less."""
+    capacity = np.array([float(each) for each in problem.capacity])
+    slowness = np.rint(capacity.max() / capacity).astype(np.int64)
+    most = int(problem.demand.max())
+    shortest = float(bound_by(problem, slowness)) / most
+    everything = problem.weight * problem.nodes * float(problem.demand.sum(dtype=object)) / most
+    return np.minimum(capacity * shortest, everything)
 
 
 def _costs(problem: FlowProblem, columns: int) -> Floats:
@@ -109,7 +126,7 @@ def _run(matrix: csc_matrix, lower: Floats, upper: Floats, costs: Floats, option
     program.a_matrix_.start_, program.a_matrix_.index_ = matrix.indptr, matrix.indices
     program.a_matrix_.value_ = matrix.data
     highs = _Highs()
-    for option, value in {"output_flag": False, "threads": 1, **options}.items():
+    for option, value in {**OPTIONS, **options}.items():
         highs.setOptionValue(option, value)
     highs.passModel(program)
     highs.run()

@@ -15,8 +15,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from comm_plans.all_to_all.direct.common_denominator import common_fractions
-from comm_plans.all_to_all.direct.flow_problem import FREE, FlowProblem, Indices
-from comm_plans.all_to_all.direct.linear_program import Floats
+from comm_plans.all_to_all.direct.flow_problem import FREE, Floats, FlowProblem, Indices
 
 FINE = 2**36  # distances over up to 2¹⁶ arcs stay exact in floats
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.flow_problem import Indices
-from comm_plans.all_to_all.direct.linear_program import Floats
+from comm_plans.all_to_all.direct.flow_problem import Floats, Indices
 from comm_plans.all_to_all.direct.routes import Routes, loads, without_empty
 from comm_plans.compiled import compiled
 

@@ -12,13 +12,12 @@ from fractions import Fraction
 import numpy as np
 
 from comm_plans.all_to_all.direct.common_denominator import common_fractions
-from comm_plans.all_to_all.direct.flow_problem import FlowProblem, Indices
-from comm_plans.all_to_all.direct.linear_program import Floats
+from comm_plans.all_to_all.direct.flow_problem import Floats, FlowProblem, Indices
 from comm_plans.all_to_all.direct.widest_paths import widest_paths
 from comm_plans.forest.symmetry import Permutation
 
 MOST_COMMON = 2**20  # denominators beyond this are noise, and so many parts are fine enough
-FINE = 2**26
+FINE = 2**40
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ import heapq
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.flow_problem import FlowProblem, Indices
-from comm_plans.all_to_all.direct.linear_program import Floats
+from comm_plans.all_to_all.direct.flow_problem import Floats, FlowProblem, Indices
 from comm_plans.compiled import compiled
 
 NOISE = 1e-7  # part of a demand that is not worth a path
@@ -24,9 +23,12 @@ def widest_paths(problem: FlowProblem, flow: Floats) -> tuple[Indices, Floats, I
     """Paths of all demands: (source, target) node pairs P × 2, widths P in units, offsets P + 1 into arcs, arcs."""
     order = np.argsort(problem.tails, kind="stable")
     begins = np.searchsorted(problem.tails[order], np.arange(problem.nodes + 1))
-    left = np.where(problem.usable, np.maximum(flow, TINY * problem.demand.max()), 0)
+    least = float(TINY * problem.demand.max())
+    left = np.where(problem.usable, np.maximum(flow, least), 0)
     found = [
-        _paths_of_source(int(source), problem.demand[place], left[place], order, begins, problem.tails, problem.heads)
+        _paths_of_source(
+            int(source), problem.demand[place], left[place], least, order, begins, problem.tails, problem.heads
+        )
         for place, source in enumerate(problem.sources)
     ]
     targets, widths, lengths, arcs = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -36,9 +38,16 @@ def widest_paths(problem: FlowProblem, flow: Floats) -> tuple[Indices, Floats, I
 
 @compiled
 def _paths_of_source(
-    source: int, demand: Indices, left: Floats, order: Indices, begins: Indices, tails: Indices, heads: Indices
+    source: int,
+    demand: Indices,
+    left: Floats,
+    least: float,
+    order: Indices,
+    begins: Indices,
+    tails: Indices,
+    heads: Indices,
 ) -> tuple[Indices, Floats, Indices, Indices]:
-    """Targets, widths, lengths and arcs of the paths of one source; takes them out of `left`."""
+    """Targets, widths, lengths and arcs of the paths of one source; takes them out of `left`, down to `least`."""
     targets, widths, lengths, arcs = [0][:0], [0.0][:0], [0][:0], [0][:0]
     entered = np.empty(len(begins) - 1, np.int64)
     for target in range(len(demand)):
@@ -54,7 +63,7 @@ def _paths_of_source(
             while node != source:
                 arc = entered[node]
                 arcs.append(arc)
-                left[arc] = max(0.0, left[arc] - width)
+                left[arc] = max(least, left[arc] - width)
                 node = tails[arc]
                 length += 1
             arcs[first:] = arcs[first:][::-1]

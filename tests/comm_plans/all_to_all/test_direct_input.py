@@ -10,6 +10,7 @@ from direct_networks import network
 
 from comm_plans.all_to_all.direct import direct_all_to_all
 from comm_plans.all_to_all.direct.timed_flows import timed_all_to_all
+from comm_plans.direct_connect.fabric import wired
 from comm_plans.errors import Disconnected, PlansError, TopologyError
 from comm_plans.fabrics import fabric
 from comm_plans.topology import Topology
@@ -53,6 +54,11 @@ def test_only_pairs_that_send_must_be_joined() -> None:
     assert (result.pair_rate, result.seconds * 10**9) == (1, 4)
     with pytest.raises(Disconnected, match="g1 cannot reach g0"):
         direct_all_to_all(one_way, traffic.T)
+
+
+def test_too_much_to_solve() -> None:
+    with pytest.raises(PlansError, match="977202 unknowns where 400000 can be solved; take a smaller"):
+        direct_all_to_all(wired("Pi(2,700)"), np.ones((700, 700), dtype=np.int64))
 
 
 def test_the_largest_numbers() -> None:

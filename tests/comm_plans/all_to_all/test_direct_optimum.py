@@ -15,6 +15,7 @@ from direct_networks import (
     pairwise_rate,
     random_network,
     reference,
+    rough_network,
     twisted_cube,
     uneven_cube,
     without,
@@ -28,6 +29,7 @@ from comm_plans.all_to_all.direct.demands import demand_of
 from comm_plans.all_to_all.direct.flow_problem import steady_problem, translations_of
 from comm_plans.all_to_all.direct.lower_bound import bound_by
 from comm_plans.direct_connect.fabric import wired
+from comm_plans.errors import Disconnected
 from comm_plans.fabrics import fabric
 from comm_plans.topology import Link, Topology
 
@@ -106,6 +108,19 @@ def test_a_byte_beside_gigabytes_arrives_too() -> None:
     assert float(result.duality_gap) < 1e-6
     assert [0, 4] in result.routes.pair.tolist()
     assert [3, 5] not in result.routes.pair.tolist()
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_rough_networks_and_traffic_are_planned_or_refused(seed: int) -> None:
+    topology = rough_network(seed)
+    sizes = [0, 1, 1000, 2**30, 2**40]
+    traffic = np.random.default_rng(seed).choice(sizes, (len(topology.ranks),) * 2)
+    traffic[0, 1] = 2**40
+    try:
+        result = direct_all_to_all(topology, traffic if seed % 2 else None)
+    except Disconnected:
+        return
+    assert 0 <= result.duality_gap < 1e-5
 
 
 @settings(max_examples=15, deadline=None)
