@@ -10,7 +10,8 @@ from threading import Thread, current_thread
 from time import monotonic
 from typing import TypeVar
 
-from comm_plans.runtime.streams.ends import Bell, End, Inlet, Lifeline, Lost, Outlet
+from comm_plans.runtime.streams.ends import Bell, End, Inlet, Lost, Outlet
+from comm_plans.runtime.streams.lifeline import Lifeline
 from comm_plans.runtime.streams.wires import Phase, Wire
 from comm_plans.runtime.transport import Job, TransportError
 
