@@ -44,7 +44,7 @@ class Sharded(nn.Module):
         return self.rows * shard[0].numel()
 
     def gathered(self, shard: Tensor) -> Tensor:
-        """All rows, of which every rank gives its own Collective."""
+        """All rows, of which every rank gives its own. Collective."""
         parts = [shard.new_empty((count, *shard.shape[1:])) for count in self._dealt]
         parts[self._rank] = shard.detach().contiguous()
         for rank, part in enumerate(parts):

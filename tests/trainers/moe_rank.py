@@ -50,6 +50,8 @@ def main(rank: int, ranks: int, folder: Path) -> None:
             }
             trainer.save_weights(folder / f"weights-{name}")
         seen["lonely"] = lonely(make, ranks)
+        seen["halves"] = halves(make, ranks)
+        seen["overflow"] = overflow(make, rank, ranks)
         seen["restored"] = restored(make, folder, rank, ranks)
     (folder / f"seen-{rank}.json").write_text(json.dumps(seen))
 
@@ -64,6 +66,26 @@ def lonely(make: Any, ranks: int) -> list[list[float]]:
                 block.feed_forward.router.weight.zero_()  # ties go to one expert
         losses.append(trainer.train([0.0, 0.0]))
     return losses
+
+
+def halves(make: Any, ranks: int) -> list[list[Any]]:
+    """In low precision tokens travel as such; a plan changes no bit there either."""
+    outcomes = []
+    for precision in ("bfloat16", "float16"):
+        for cluster in (None, CLUSTERS[ranks]):
+            trainer = make(task(cluster), SGD, TrainerOptions(2, precision=precision))
+            outcomes.append([trainer.train([0.1] * 2), trainer.measurements()["experts/dispatched_bytes"]])
+    return outcomes
+
+
+def overflow(make: Any, rank: int, ranks: int) -> list[Any]:
+    """The experts of the last rank alone overflow in float16: no rank may take the step."""
+    trainer = make(task(CLUSTERS[ranks]), SGD, TrainerOptions(2, precision="float16"))
+    before = trainer.weights_sha256()
+    if rank == ranks - 1:
+        trainer.model.blocks[0].feed_forward.experts.up.register_hook(lambda gradient: gradient * torch.inf)
+    trainer.train([0.1])
+    return [before, trainer.weights_sha256(), trainer.snapshot().values["scaler"]["scale"]]
 
 
 def restored(make: Any, folder: Path, rank: int, ranks: int) -> list[Any]:

@@ -102,6 +102,20 @@ def test_one_expert_may_get_everything(seen):
         assert backend == planned
 
 
+def test_low_precision_travels_as_such(seen):
+    for rank in seen:
+        (bfloat, planned_bfloat, half, planned_half) = rank["halves"]
+        assert (bfloat, half) == (planned_bfloat, planned_half)
+    full = seen[0]["backend"]["measured"]["experts/dispatched_bytes"] / (SAMPLES_A_STEP // len(seen))
+    assert seen[0]["halves"][0][1] == pytest.approx(full * 2 / 2, rel=0.2)  # two samples a rank, half the bytes each
+
+
+def test_no_rank_steps_where_one_overflows(seen):
+    for before, after, scale in (rank["overflow"] for rank in seen):
+        assert before == after
+        assert scale == 2**15
+
+
 def test_steps_after_a_restore_equal_the_steps_before(seen):
     for rank in seen:
         first, *others = rank["restored"]

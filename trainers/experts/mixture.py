@@ -21,8 +21,8 @@ Counts = NDArray[np.int64]
 class MixtureOfExperts(nn.Module):
     """Maps (…, width) to (…, width). exchange: carries tokens between the ranks that hold the experts.
 
-    After a forward pass `balance` is the loss that keeps experts evenly loaded, and `load` has one pass more if the
-    layer is in training mode. Raises ValueError with a sentence for numbers of experts that cannot work.
+    After a forward pass `balance` is the loss that keeps experts evenly loaded; `load` adds up passes in training mode.
+    Raises ValueError with a sentence for numbers of experts that cannot work.
     """
 
     def __init__(self, width: int, inner: int, experts: int, top_k: int, exchange: Exchange) -> None:
@@ -55,13 +55,13 @@ class MixtureOfExperts(nn.Module):
     def _answers(self, rows: Tensor, by_expert: Grouping, table: Counts, exchange: Exchange) -> Tensor:
         """What its expert makes of each row (assignments, width). table: assignments (ranks, experts)."""
         traffic, row_bytes = self._traffic(table), rows.shape[1] * rows.element_size()
-        with self.load.planning.running(torch.device("cpu")):
+        load = self.load if self.training else Load()
+        load.add(table, traffic, row_bytes, float(self.balance.detach()))
+        with load.planning.running(torch.device("cpu")):
             route = exchange.route(traffic, row_bytes)
-        if self.training:
-            self.load.add(table, traffic, row_bytes, float(self.balance.detach()))
-        arrived = carried(by_expert.made(rows), route, self.load.transfer)
+        arrived = carried(by_expert.made(rows), route, load.transfer)
         answers = self._of_own_experts(arrived, table[:, self.experts.held])
-        return by_expert.undone(carried(answers, route.back, self.load.transfer))
+        return by_expert.undone(carried(answers, route.back, load.transfer))
 
     def _traffic(self, table: Counts) -> Counts:
         """Rows from rank to rank: assignments summed over the experts of each rank."""
