@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
 from queue import SimpleQueue
 from threading import Lock, Thread
 from time import monotonic
@@ -39,19 +38,22 @@ class PointToPoint(Protocol):
 class Task:
     """A job on its way through the lanes of its program.
 
-    deadline: seconds without an arrival after which a peer is given up, once data flows. timeout: seconds until then.
+    deadline: seconds without data and without a sign of life after which a peer is given up.
     """
 
-    def __init__(self, program: RankProgram, buffer: Tensor, deadline: float, timeout: float, lanes: int) -> None:
+    def __init__(self, program: RankProgram, buffer: Tensor, deadline: float, lanes: int) -> None:
         self.job = Job()
         self.program = program
-        self.heard = monotonic()
-        self._deadline = timeout
-        self._deadline_in_flow = deadline
+        self.deadline = deadline
         self._buffer = buffer
-        self._patience = timedelta(seconds=timeout)
+        self._heard = monotonic()
         self._lanes = lanes
         self._lock = Lock()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since something moved."""
+        return monotonic() - self._heard
 
     def chunks(self, tree: TreePart) -> list[Tensor]:
         """Views of what the tree carries, in the order in which they move."""
@@ -62,16 +64,12 @@ class Task:
     def wait(self, work: dist.Work, peer: int) -> None:
         """Wait for a send or receive. Raises TransportError that names the peer if it fails."""
         try:
-            work.wait(self._patience)
+            work.wait()
         except RuntimeError as error:
             raise TransportError(
                 f"rank {peer} broke off the {self.program.collective}; look at its own output for the cause"
             ) from error
-        self.heard, self._deadline = monotonic(), self._deadline_in_flow
-
-    def silent(self, seconds: float | None = None) -> bool:
-        """Whether nothing has come for so long; by default for longer than the peers may take."""
-        return monotonic() - self.heard > (self._deadline if seconds is None else seconds)
+        self._heard = monotonic()
 
     def left(self) -> None:
         """A lane has done its part."""

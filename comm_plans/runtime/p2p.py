@@ -38,8 +38,8 @@ class P2PTransport:
         """store: reaches all ranks; a fresh prefix for each transport. group: carries the messages, and nobody else's;
         by default gloo over `interface`, made at the first submission.
 
-        deadline: seconds without data after which a peer is given up once data flows, or ten times the predicted time
-        if that is more. timeout: seconds for which ranks that lag behind are waited for.
+        deadline: seconds without a sign of life after which a peer is given up, or ten times the predicted time if that
+        is more. timeout: seconds for which ranks that live but lag behind are waited for.
         """
         self._store, self._group, self._interface = store, group, interface
         self._deadline, self._timeout = deadline, timeout
@@ -58,7 +58,7 @@ class P2PTransport:
         self._check()
         lanes = self._lanes[program.digest] if program.digest in self._lanes else self._open(program)
         deadline = max(self._deadline, 10 * program.seconds(buffer.nbytes))
-        task = Task(program, buffer, deadline, self._timeout, len(lanes))
+        task = Task(program, buffer, deadline, len(lanes))
         with self._changed:
             self._check()
             self._tasks.append(task)
@@ -89,6 +89,7 @@ class P2PTransport:
         self._meetings += 1
         meeting = Meeting(dist.PrefixStore(f"meeting{self._meetings}", self._store), rank, world_size)
         check_digests(meeting, program)
+        self._board.join(rank, [peer for peer in range(world_size) if peer != rank])
         if self._group is None:
             store = dist.PrefixStore("gloo", self._store)
             self._group = gloo_messages(store, rank, world_size, self._timeout, self._interface)
@@ -128,19 +129,25 @@ class P2PTransport:
             self._fail(TransportError(notice))
             return
         with self._changed:
-            silent = all(task.silent(SILENCE) for task in self._tasks)
+            silent = all(task.silence > SILENCE for task in self._tasks)
         if silent:
             self._fail(TransportError("rank 0 and its store are gone; look at its own output for the cause"))
 
     def _watch(self) -> None:
-        """Fail when a task has had no word for too long."""
+        """Fail when a task is overdue."""
         with self._changed:
-            while not self._failure and not any(task.silent() for task in self._tasks):
+            while not self._failure and not (lost := self._lost()):
                 self._changed.wait(PERIOD if self._tasks else None)
         if not self._failure:
-            self._broke(TransportError(self._silent_peers()))
+            self._broke(TransportError(lost))
 
-    def _silent_peers(self) -> str:
-        peers = {lane.waiting_for for lanes in self._lanes.values() for lane in lanes} - {None}
-        names = listed(f"rank {peer}" for peer in sorted(peers, key=str))
-        return f"no word from {names or 'any rank'} within the deadline; look whether they hang or lag behind"
+    def _lost(self) -> str:
+        """Whom it makes no sense to wait for any longer, as a sentence; empty while there is hope."""
+        for task in self._tasks:
+            lanes = self._lanes.get(task.program.digest, [])
+            awaited = sorted({lane.waiting_for for lane in lanes if lane.waiting_for is not None})
+            dead = [peer for peer in awaited if min(task.silence, self._board.age(peer)) > task.deadline]
+            if dead or task.silence > self._timeout:
+                names = listed(f"rank {peer}" for peer in dead or awaited)
+                return f"no word from {names} in a {task.program.collective}; look whether it still runs"
+        return ""

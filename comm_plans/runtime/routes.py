@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from comm_plans.live import LivePlans
-from comm_plans.runtime import rule
 from comm_plans.runtime.costs import Costs
 from comm_plans.runtime.lowering import lower
 from comm_plans.runtime.program import RankProgram
+from comm_plans.runtime.rule import Rule, sentences
 
 Key = tuple[str, int | None]
 
@@ -38,12 +37,14 @@ class Routes:
     @classmethod
     def of(cls, plans: LivePlans, rank: int, costs: Costs, threshold: int | None) -> Routes:
         """Programs of `plans`, taken from `threshold` bytes on, or as the rule of predicted times says."""
-        chosen = [threshold if threshold is not None else rule.threshold(plan, costs) for plan in plans.plans]
+        rules = [Rule(plan, costs) for plan in plans.plans]
+        chosen = [rule.threshold() if threshold is None else threshold for rule in rules]
         by_call = {
             (plan.collective, plan.root): Route(lower(plan)[rank], from_bytes)
             for plan, from_bytes in zip(plans.plans, chosen, strict=True)
         }
-        return cls(by_call, "\n".join(_lines(plans, costs, chosen)), plans)
+        origin = f"plans for {plans.topology.name} ({plans.source}, {plans.seconds:.3g} s)"
+        return cls(by_call, "\n".join([origin, *sentences(rules, chosen)]), plans)
 
     def program(self, collective: str, root: int | None, size_bytes: int) -> RankProgram | None:
         """The program for a full buffer of so many bytes, or None where the inner group does it."""
@@ -60,9 +61,3 @@ class Routes:
     def digests(self) -> list[str]:
         """What ranks compare."""
         return [route.program.digest for route in self.by_call.values()]
-
-
-def _lines(plans: LivePlans, costs: Costs, chosen: list[int | None]) -> Iterator[str]:
-    yield f"plans for {plans.topology.name} ({plans.source}, {plans.seconds:.3g} s)"
-    for plan, from_bytes in zip(plans.plans, chosen, strict=True):
-        yield rule.sentence(plan, costs, from_bytes)

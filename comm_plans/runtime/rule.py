@@ -1,73 +1,74 @@
 """Which calls go by plan: from the size on from which a plan is predicted to be faster than gloo's own algorithm.
 
-Both sides are α–β models: the fullest link's time or the busiest rank's own work, whichever is longer, and a hop's cost
-for each hop that the first or the last chunk makes.
+Both sides are α–β models: the network's time for the bytes or the busiest rank's work on them, whichever is longer,
+and for each hop that the first chunk makes its latency.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 
+from comm_plans.errors import listed
 from comm_plans.plan import Plan
 from comm_plans.runtime.costs import GLOO, Costs
 from comm_plans.runtime.inner_time import stages
+from comm_plans.runtime.lowering import lower
 from comm_plans.sizes import shown_bytes, shown_seconds
 
 GIGA = 10**9
 SIZES = tuple(2**power for power in range(8, 35))
 SHOWN_SIZE = 8 * 2**20
-CHUNK = 32 * 2**10  # bytes of the chunks whose way through the trees fills the pipeline
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """Seconds that a collective takes: `network` a byte of the full buffer, `work` a byte of it, and `fixed`."""
+class Rule:
+    """Predicted seconds of one plan's collective, by plan with a transport of certain costs, and by gloo."""
 
-    network: float
-    work: float
-    fixed: float
+    def __init__(self, plan: Plan, costs: Costs) -> None:
+        self.plan = plan
+        self._costs = costs
+        self._program = lower(plan)[0]
+        self._traffic = float(_traffic(plan))
+        self._hops = max(tree.levels for tree in self._program.trees)
+        self._stages = stages(plan.collective, len(plan.topology.ranks), plan.root)
+        self._network = float(sum(stage.seconds_per_gigabyte(plan.topology) for stage in self._stages)) / GIGA
 
-    def seconds(self, size_bytes: int) -> float:
-        """For a full buffer of so many bytes."""
-        return size_bytes * max(self.network, self.work) + self.fixed
+    def by_plan(self, size_bytes: int) -> float:
+        """Seconds by plan for a full buffer of so many bytes."""
+        work = self._traffic * size_bytes * self._costs.byte
+        return max(self._program.seconds(size_bytes), work) + self._costs.start + self._hops * self._costs.hop
 
+    def by_gloo(self, size_bytes: int) -> float:
+        """Seconds by gloo."""
+        work = float(sum(stage.traffic() for stage in self._stages)) * GLOO.byte
+        steps = sum(stage.steps for stage in self._stages)
+        return size_bytes * max(self._network, work) + GLOO.start + steps * GLOO.hop
 
-def planned(plan: Plan, costs: Costs) -> Prediction:
-    """By plan: its algbw, its busiest rank, and one chunk's way down its deepest tree."""
-    levels = plan.depth * (2 if plan.collective == "all_reduce" else 1)
-    slowest = min(tree.share for tree in plan.trees) * plan.algbw * GIGA
-    fill = levels * (costs.hop + float(min(CHUNK / slowest, Fraction(1))))
-    return Prediction(float(1 / (plan.algbw * GIGA)), float(_traffic(plan)) * costs.byte, costs.start + fill)
-
-
-def inner(plan: Plan, costs: Costs = GLOO) -> Prediction:
-    """The same collective by gloo on the plan's network."""
-    done = stages(plan.collective, len(plan.topology.ranks), plan.root)
-    network = sum(stage.seconds_per_gigabyte(plan.topology) for stage in done)
-    work = sum(stage.traffic() for stage in done)
-    steps = sum(stage.steps for stage in done)
-    return Prediction(float(network / GIGA), float(work) * costs.byte, costs.start + steps * costs.hop)
-
-
-def threshold(plan: Plan, costs: Costs) -> int | None:
-    """The least power of two of bytes from which the plan stays ahead of gloo; None where it never gets there."""
-    by_plan, by_gloo = planned(plan, costs), inner(plan)
-    chosen = None
-    for size in reversed(SIZES):
-        if by_plan.seconds(size) > by_gloo.seconds(size):
-            break
-        chosen = size
-    return chosen
+    def threshold(self) -> int | None:
+        """The least power of two of bytes from which the plan stays ahead; None where it never gets there."""
+        chosen = None
+        for size in reversed(SIZES):
+            if self.by_plan(size) > self.by_gloo(size):
+                break
+            chosen = size
+        return chosen
 
 
-def sentence(plan: Plan, costs: Costs, from_bytes: int | None) -> str:
-    """What is done with a plan's collective and why, in a line."""
-    name = plan.collective if plan.root is None else f"{plan.collective} of rank {plan.root}"
+def sentences(rules: Sequence[Rule], from_bytes: Sequence[int | None]) -> list[str]:
+    """What is done with each collective and why, a line each; roots that are treated alike share one."""
+    alike: defaultdict[tuple[str, int | None], list[Rule]] = defaultdict(list)
+    for rule, size in zip(rules, from_bytes, strict=True):
+        alike[rule.plan.collective, size].append(rule)
+    return [_sentence(collective, size, group) for (collective, size), group in alike.items()]
+
+
+def _sentence(collective: str, from_bytes: int | None, rules: Sequence[Rule]) -> str:
+    roots = [str(rule.plan.root) for rule in rules if rule.plan.root is not None]
+    name = f"{collective} (root {listed(roots)})" if roots else collective
     choice = "never by plan" if from_bytes is None else f"by plan from {shown_bytes(from_bytes)}"
-    seconds = (shown_seconds(side.seconds(SHOWN_SIZE)) for side in (planned(plan, costs), inner(plan)))
-    return f"{name} {choice} ({shown_bytes(SHOWN_SIZE)}: {next(seconds)} by plan, {next(seconds)} by gloo)"
+    by_plan, by_gloo = (shown_seconds(side(SHOWN_SIZE)) for side in (rules[0].by_plan, rules[0].by_gloo))
+    return f"{name}: {choice}; {shown_bytes(SHOWN_SIZE)} take {by_plan} by plan, {by_gloo} by gloo"
 
 
 def _traffic(plan: Plan) -> Fraction:
