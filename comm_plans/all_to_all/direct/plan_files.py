@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from comm_plans.all_to_all.direct.demands import is_uniform
 from comm_plans.all_to_all.direct.solve import DirectResult
 from comm_plans.errors import PlansError
 from comm_plans.files import check_folder, write_atomically
@@ -41,5 +40,4 @@ def _steps(result: DirectResult) -> str:
     from comm_plans.all_to_all.direct.msccl import all_to_all_xml
     from comm_plans.all_to_all.direct.timed_flows import timed_all_to_all
 
-    traffic = None if is_uniform(result.demand) else result.demand
-    return all_to_all_xml(timed_all_to_all(result.topology, traffic).schedule)[0]
+    return all_to_all_xml(timed_all_to_all(result.topology, result.demand).schedule)[0]

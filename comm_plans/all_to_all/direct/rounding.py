@@ -13,9 +13,11 @@ import numpy as np
 from comm_plans.all_to_all.direct.flow_problem import Floats, Indices
 from comm_plans.all_to_all.direct.routes import Routes, loads, without_empty
 from comm_plans.compiled import compiled
+from comm_plans.errors import PlansError
 
 MOST_EXACT_CHUNKS = 64
 CHUNKS = 32
+MOST_CHUNKS = 2**16
 
 
 def default_chunks(routes: Routes) -> int:
@@ -27,7 +29,10 @@ def in_chunks(routes: Routes, demand: Indices, room: Floats, chunks: int) -> Rou
     """The routes with parts of 1/chunks; paths that get none are left out.
 
     room: what each arc can carry in the time there is, in units; infinite where nothing limits it.
+    Raises PlansError for less than one chunk and for more than 2¹⁶.
     """
+    if not 1 <= chunks <= MOST_CHUNKS:
+        raise PlansError(f"data cannot be cut into {chunks} chunks; ask for 1 to {MOST_CHUNKS}")
     whole = routes.share * chunks // routes.denominator
     floored = replace(routes, share=whole, denominator=chunks)
     groups = list(routes.groups())

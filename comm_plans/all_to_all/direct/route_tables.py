@@ -31,7 +31,7 @@ def route_table(result: DirectResult, chunks: int | None = None) -> dict[str, An
     """
     topology, demand = result.topology, result.demand
     _check_size(result)
-    chunks = chunks or default_chunks(result.routes)
+    chunks = default_chunks(result.routes) if chunks is None else chunks
     bandwidth = np.array([float(each) for each in topology.capacities.values()])
     most = int(demand.max())
     routes = in_chunks(result.routes, demand, bandwidth * float(most / result.pair_rate), chunks)

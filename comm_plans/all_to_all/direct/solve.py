@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.demands import demand_of
+from comm_plans.all_to_all.direct.demands import demand_of, is_uniform
 from comm_plans.all_to_all.direct.flow_problem import Indices, links_of, steady_problem, translations_of
 from comm_plans.all_to_all.direct.linear_program import solve_flows
 from comm_plans.all_to_all.direct.lower_bound import proved_bound
@@ -82,7 +82,7 @@ def direct_all_to_all(topology: Topology, traffic: Indices | None = None) -> Dir
     """
     started = perf_counter()
     demand = demand_of(topology, traffic)
-    translations = translations_of(topology, alike=traffic is None)
+    translations = translations_of(topology, alike=is_uniform(demand))
     problem = steady_problem(topology, demand, translations)
     flows = solve_flows(problem)
     representatives = routes_of_flow(problem, flows.flow)

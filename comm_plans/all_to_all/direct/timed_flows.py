@@ -12,7 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
-from comm_plans.all_to_all.direct.demands import demand_of
+from comm_plans.all_to_all.direct.demands import demand_of, is_uniform
 from comm_plans.all_to_all.direct.flow_problem import Indices, steady_problem, translations_of
 from comm_plans.all_to_all.direct.linear_program import solve_flows
 from comm_plans.all_to_all.direct.lower_bound import proved_bound
@@ -61,7 +61,7 @@ def timed_all_to_all(
     """
     started = perf_counter()
     demand = demand_of(topology, traffic)
-    planner = _Planner(topology, demand, translations_of(topology, alike=traffic is None))
+    planner = _Planner(topology, demand, translations_of(topology, alike=is_uniform(demand)))
     if steps is None:
         plan = planner.best(latency, 1e-9 * (pair_bytes if traffic is None else 1))
     else:
@@ -94,17 +94,15 @@ class _Planner:
         """The number of steps for which latency and transfers (`seconds` a unit by GB/s) take least together."""
         steady = steady_problem(self.topology, self.demand, self.translations)
         floor = seconds * float(proved_bound(steady, solve_flows(steady).price))
-        steps = self.fewest_steps()
-        best, least = self.within(steps), np.inf
-        plan, needed = best, latency * steps + seconds * float(best.fluid)
-        while needed < least - WORTHWHILE * floor:
-            best, least = plan, needed
-            steps += 1
-            if latency * steps + floor * (1 + WORTHWHILE) >= least:
-                break
-            plan = self.within(steps)
-            needed = latency * steps + seconds * float(plan.fluid)
-        return best
+        best = self.within(self.fewest_steps())
+        while True:
+            least = latency * best.steps + seconds * float(best.fluid)
+            if latency * (best.steps + 1) + floor * (1 + WORTHWHILE) >= least:
+                return best
+            plan = self.within(best.steps + 1)
+            if latency * plan.steps + seconds * float(plan.fluid) >= least - WORTHWHILE * floor:
+                return best
+            best = plan
 
     def within(self, steps: int) -> _Plan:
         """The best flow of so many steps. Raises PlansError where they are too few."""
@@ -135,7 +133,7 @@ class _Planner:
 
     def schedule(self, plan: _Plan, chunks: int | None) -> TimedSchedule:
         """The plan in whole chunks, replayed."""
-        chunks = chunks or default_chunks(plan.routes)
+        chunks = default_chunks(plan.routes) if chunks is None else chunks
         bandwidth = np.array([float(each) for each in self.topology.capacities.values()])
         room = np.concatenate([bandwidth * max(float(each), SHORTEST) for each in plan.durations])
         held = np.full(plan.steps * len(self.topology.ranks), np.inf)

@@ -101,6 +101,14 @@ def test_traffic_of_any_proportions(seed: int) -> None:
     assert float(result.algbw) == pytest.approx(traffic.sum(axis=1).max() / 1e9 / float(result.seconds))
 
 
+def test_equal_traffic_is_as_fast_as_none() -> None:
+    result = direct_all_to_all(fabric("torus:shape=8x8"), np.full((64, 64), 10**6))
+    assert (result.pair_rate, result.exact) == (Fraction(1, 64), True)
+    assert len(result.translations.elements) == 64
+    assert result.algbw == 1
+    assert result.seconds == Fraction(64, 1000)
+
+
 def test_a_byte_beside_gigabytes_arrives_too() -> None:
     traffic = np.full((8, 8), 2**33)
     traffic[0, 4], traffic[3, 5] = 1, 0

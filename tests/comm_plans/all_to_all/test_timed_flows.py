@@ -95,6 +95,12 @@ def test_a_switch_is_passed_within_a_step(name: str) -> None:
     assert_sound(result)
 
 
+@pytest.mark.parametrize("chunks", [0, -1, 10**6])
+def test_chunks_that_make_no_sense(chunks: int) -> None:
+    with pytest.raises(PlansError, match="ask for 1 to 65536"):
+        timed_all_to_all(fabric("ring:ranks=3"), chunks=chunks)
+
+
 def test_too_few_steps() -> None:
     with pytest.raises(PlansError, match="farthest ranks are 4 hops apart; allow at least"):
         timed_all_to_all(fabric("torus:shape=4x4"), steps=3)
