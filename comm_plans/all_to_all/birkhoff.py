@@ -24,19 +24,17 @@ def birkhoff(quota: Bytes) -> Stages:
 
     About 6·S stages; the weighted permutations add up to the matrix and a padding of zeros or more.
     """
-    partners, weights, _ = by_ladder(quota)
-    return Stages(partners, weights)
+    return Stages(*by_ladder(quota))
 
 
 def published_birkhoff(quota: Bytes) -> Stages:
     """As `birkhoff`, in the order and with up to S² − 2S + 2 stages of the published scheduler."""
-    partners, weights, _ = as_published(quota)
-    return Stages(partners, weights)
+    return Stages(*as_published(quota))
 
 
 def quantised_birkhoff(quota: Bytes, parts: int) -> Stages:
     """Fewer stages for a little more time: entries are rounded up to whole units of T / (parts · S) bytes."""
     total = int(max(quota.sum(0).max(), quota.sum(1).max()))
     unit = max(1, -(-total // (parts * len(quota))))
-    partners, weights, _ = by_ladder(-(-quota // unit))
+    partners, weights = by_ladder(-(-quota // unit))
     return Stages(partners, weights * unit)

@@ -84,8 +84,72 @@ def _lower(
 
 
 @compiled
-def by_ladder(quota: Whole) -> tuple[Whole, Whole, int]:
-    """Stages (permutations, a row each; weights) and T, to which the weights add up.
+def _lasting(
+    left: Whole,
+    row_slack: Whole,
+    column_slack: Whole,
+    threshold: int,
+    able: Masks,
+    column_of: Whole,
+    row_of: Whole,
+    state: Masks,
+) -> int:
+    """How long the matching lasts; 0 if slack has gone since the masks were written and some pairs had to part."""
+    shortest, all_last = np.int64(2**62), True
+    for row in range(len(left)):
+        column = column_of[row]
+        reach = left[row, column] + min(row_slack[row], column_slack[column])
+        shortest = min(shortest, reach)
+        if reach < threshold:
+            all_last = False
+            clear_bit(able, row, column)
+            _part(row, column_of, row_of, state)
+    return int(shortest) if all_last else 0
+
+
+@compiled
+def _spend(
+    weight: int,
+    threshold: int,
+    left: Whole,
+    row_slack: Whole,
+    column_slack: Whole,
+    whole: Masks,
+    column_of: Whole,
+    row_of: Whole,
+    state: Masks,
+) -> None:
+    """Take a stage's weight from the entries, and what they lack from the slack of their lines."""
+    for row in range(len(left)):
+        column = column_of[row]
+        idle = max(0, weight - left[row, column])
+        left[row, column] -= weight - idle
+        row_slack[row] -= idle
+        column_slack[column] -= idle
+        if left[row, column] < threshold:
+            clear_bit(whole, row, column)
+            _part(row, column_of, row_of, state)
+
+
+@compiled
+def _part(row: int, column_of: Whole, row_of: Whole, state: Masks) -> None:
+    """Take a row out of the matching."""
+    column = column_of[row]
+    set_bit(state, FREE, column)
+    column_of[row], row_of[column] = -1, -1
+
+
+@compiled
+def _with_room(stages: Whole, weights: Whole, count: int) -> tuple[Whole, Whole]:
+    """The same lists of stages and weights, twice as long once they are full."""
+    if count < len(weights):
+        return stages, weights
+    return np.concatenate((stages, stages)), np.concatenate((weights, weights))
+
+
+@compiled
+def by_ladder(quota: Whole) -> tuple[Whole, Whole]:
+    """Stages (permutations, a row each) and weights, which add up to T.
 
     Matchings are sought among entries that last for at least a threshold, which falls by a tenth when there is none, so
     that every stage is heavy. Entries that need no slack come first; they stay matched from stage to stage.
@@ -97,8 +161,8 @@ def by_ladder(quota: Whole) -> tuple[Whole, Whole, int]:
     row_slack, column_slack = total - row_slack, total - column_slack
     words = (size + WORD - 1) // WORD
     whole, able = np.empty((size, words), np.uint64), np.empty((size, words), np.uint64)
-    column_of, row_of = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
     state = np.zeros((2, words), np.uint64)
+    column_of, row_of = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
     for column in range(size):
         set_bit(state, FREE, column)
     path, best = np.empty(size + 1, np.int64), np.empty(size, np.int64)
@@ -110,49 +174,28 @@ def by_ladder(quota: Whole) -> tuple[Whole, Whole, int]:
             lower = threshold - max(1, threshold // 10)
             threshold = _lower(left, row_slack, column_slack, lower, whole, able, best)
             continue
-        weight, stale = total - done, False
-        for row in range(size):  # slack may have gone since the masks were written
-            column = column_of[row]
-            reach = left[row, column] + min(row_slack[row], column_slack[column])
-            weight = min(weight, reach)
-            if reach < threshold:
-                stale = True
-                clear_bit(able, row, column)
-                set_bit(state, FREE, column)
-                column_of[row], row_of[column] = -1, -1
-        if stale:
-            continue
-        if count == len(weights):
-            stages, weights = np.concatenate((stages, stages)), np.concatenate((weights, weights))
-        stages[count], weights[count] = column_of, weight
-        count, done = count + 1, done + weight
-        for row in range(size):
-            column = column_of[row]
-            idle = max(0, weight - left[row, column])
-            left[row, column] -= weight - idle
-            row_slack[row] -= idle
-            column_slack[column] -= idle
-            if left[row, column] < threshold:
-                clear_bit(whole, row, column)
-                set_bit(state, FREE, column)
-                column_of[row], row_of[column] = -1, -1
-    return stages[:count].copy(), weights[:count].copy(), total
+        weight = _lasting(left, row_slack, column_slack, threshold, able, column_of, row_of, state)
+        if weight > 0:
+            stages, weights = _with_room(stages, weights, count)
+            stages[count], weights[count] = column_of, weight
+            count, done = count + 1, done + weight
+            _spend(weight, threshold, left, row_slack, column_slack, whole, column_of, row_of, state)
+    return stages[:count].copy(), weights[:count].copy()
 
 
 @compiled
-def as_published(quota: Whole) -> tuple[Whole, Whole, int]:
-    """Stages and T as `by_ladder`; the matching of every stage is sought anew by Kuhn's plain search."""
+def as_published(quota: Whole) -> tuple[Whole, Whole]:
+    """Stages and weights as `by_ladder`; the matching of every stage is sought anew by Kuhn's plain search."""
     left = embedded(quota)
     size = len(left)
     total = left[0].sum()
     words = (size + WORD - 1) // WORD
-    masks = np.zeros((size, words), np.uint64)
+    masks, state = np.zeros((size, words), np.uint64), np.empty((2, words), np.uint64)
     for row in range(size):
         for column in range(size):
             if left[row, column] > 0:
                 set_bit(masks, row, column)
     column_of, row_of = np.empty(size, np.int64), np.empty(size, np.int64)
-    state = np.empty((2, words), np.uint64)
     path = np.empty(size + 1, np.int64)
     stages, weights = np.empty((_ROOM * size, size), np.int64), np.empty(_ROOM * size, np.int64)
     count, done = 0, 0
@@ -161,12 +204,11 @@ def as_published(quota: Whole) -> tuple[Whole, Whole, int]:
         weight = total
         for row in range(size):
             weight = min(weight, left[row, column_of[row]])
-        if count == len(weights):
-            stages, weights = np.concatenate((stages, stages)), np.concatenate((weights, weights))
+        stages, weights = _with_room(stages, weights, count)
         stages[count], weights[count] = column_of, weight
         count, done = count + 1, done + weight
         for row in range(size):
             left[row, column_of[row]] -= weight
             if left[row, column_of[row]] == 0:
                 clear_bit(masks, row, column_of[row])
-    return stages[:count].copy(), weights[:count].copy(), total
+    return stages[:count].copy(), weights[:count].copy()

@@ -126,7 +126,7 @@ class Cluster:
                 f"the traffic is {' × '.join(map(str, traffic.shape))}; "
                 f"this cluster has {self.ranks} GPUs and needs {self.ranks} × {self.ranks}"
             )
-        padded = traffic.copy() if self.uniform else self._padded(traffic)
+        padded = np.array(traffic, np.int64, order="C") if self.uniform else self._padded(traffic)
         np.fill_diagonal(padded, 0)
         return padded.reshape(self.servers, self.gpus, self.servers, self.gpus)
 

@@ -52,17 +52,14 @@ def in_gaps(
     Step t holds the balance of slot t, the cards of slot t − 1 and the redistribution of slot t − 2. A server's local
     traffic shrinks evenly, so that no pair of GPUs is left over.
     """
-    servers, gpus = tiles.shape[0], tiles.shape[1]
-    slots = len(partners)
+    servers, gpus, slots = tiles.shape[0], tiles.shape[1], len(partners)
     rest = np.zeros((servers, gpus, gpus), np.int64)
     for i in range(servers):
         rest[i] = tiles[i, :, i]
-    whole = rest.copy()
-    most = 2 * servers * gpus * gpus
+    whole, loads = rest.copy(), np.empty_like(rest)
     begin = np.zeros(slots + 3, np.int64)
-    origins, destinations = np.empty(most, np.int32), np.empty(most, np.int32)
-    lows, highs = np.empty(most, np.int64), np.empty(most, np.int64)
-    loads = np.zeros((servers, gpus, gpus), np.int64)
+    origins, destinations = np.empty(2 * rest.size, np.int32), np.empty(2 * rest.size, np.int32)
+    lows, highs = np.empty(2 * rest.size, np.int64), np.empty(2 * rest.size, np.int64)
     count = 0
     for step in range(slots + 2):
         loads[:] = 0
@@ -76,24 +73,41 @@ def in_gaps(
         for i in range(servers):
             seconds = max(seconds, _busiest(loads[i], mesh) / intra_bytes)
         for i in range(servers):
-            left = rest[i].sum()
             share = 1.0 if step == slots + 1 else _share(loads[i], rest[i], seconds * intra_bytes, mesh)
-            if left == 0 or (share < 1 and share * left < _SMALLEST * whole[i].sum()):
+            if share < 1 and share * rest[i].sum() < _SMALLEST * whole[i].sum():
                 continue
             if count + gpus * gpus > len(origins):
                 origins, destinations = np.append(origins, origins), np.append(destinations, destinations)
                 lows, highs = np.append(lows, lows), np.append(highs, highs)
-            for g in range(gpus):
-                for h in range(gpus):
-                    amount = rest[i, g, h] if share >= 1 else int(share * rest[i, g, h])
-                    if amount > 0:
-                        origins[count], destinations[count] = i * gpus + g, i * gpus + h
-                        lows[count] = whole[i, g, h] - rest[i, g, h]
-                        highs[count] = lows[count] + amount
-                        rest[i, g, h] -= amount
-                        count += 1
+            count = _take(share, i * gpus, whole[i], rest[i], origins, destinations, lows, highs, count)
         begin[step + 1] = count
     return begin, origins[:count].copy(), destinations[:count].copy(), lows[:count].copy(), highs[:count].copy()
+
+
+@compiled
+def _take(
+    share: float,
+    place: int,
+    whole: Bytes,
+    rest: Bytes,
+    origins: Places,
+    destinations: Places,
+    lows: Bytes,
+    highs: Bytes,
+    count: int,
+) -> int:
+    """Write down a share of what is left of a server's traffic, its GPUs at `place` and after; the new count."""
+    gpus = len(rest)
+    for g in range(gpus):
+        for h in range(gpus):
+            amount = rest[g, h] if share >= 1 else int(share * rest[g, h])
+            if amount > 0:
+                origins[count], destinations[count] = place + g, place + h
+                lows[count] = whole[g, h] - rest[g, h]
+                highs[count] = lows[count] + amount
+                rest[g, h] -= amount
+                count += 1
+    return count
 
 
 @compiled

@@ -37,7 +37,7 @@ def queue_seconds(sending: Seconds, handing: Seconds, balance: float, local: flo
     for p, q in zip(sending, handing, strict=True):
         cards += p
         fabric = max(fabric, cards) + q
-    return max(balance + fabric, balance + float(handing.sum()) + local)
+    return float(balance + max(fabric, handing.sum() + local))
 
 
 def barrier_seconds(sending: Seconds, handing: Seconds, balance: float, local: float) -> float:

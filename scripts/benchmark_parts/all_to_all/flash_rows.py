@@ -2,6 +2,9 @@
 
 `ratio` is the time of the best schedule with 16 chunks over what it cannot beat: the larger of the lower bound and what
 the fabric inside the servers needs for it. The other columns are times over the lower bound; no latencies anywhere.
+`faithful` moves the published bytes with a barrier after every stage, `as fluid` queues the same stages without
+barriers, `johnson` in the best order; `unrelayed` is the bound of all that relays nothing, `servers spread out` only the
+part between servers.
 """
 
 from __future__ import annotations
@@ -14,14 +17,15 @@ from typing import Any
 import numpy as np
 from benchmark_parts.all_to_all.cases import H200, Traffic, cases
 
-from comm_plans.all_to_all.baselines import BASELINES, padded_seconds
-from comm_plans.all_to_all.birkhoff import birkhoff
+from comm_plans.all_to_all.baselines import BASELINES, padded_seconds, server_spread_out_seconds
+from comm_plans.all_to_all.birkhoff import birkhoff, published_birkhoff
 from comm_plans.all_to_all.bounds import Fluid
 from comm_plans.all_to_all.cluster import Cluster
 from comm_plans.all_to_all.cluster_verifier import verify_schedule
 from comm_plans.all_to_all.fair_sharing import fair_fan_out_seconds
 from comm_plans.all_to_all.flash import pipelined, published
 from comm_plans.all_to_all.on_cluster import load
+from comm_plans.all_to_all.stage_times import johnson_order, queue_seconds, stage_seconds
 from comm_plans.all_to_all.step_times import completion_seconds
 from comm_plans.all_to_all.workloads import workload
 
@@ -72,9 +76,12 @@ def _compared(name: str, there: Cluster, traffic: Traffic) -> Row:
     schedule = pipelined(there, traffic, CHUNKS)
     verify_schedule(schedule, traffic)
     best = completion_seconds(there, schedule.steps())
+    queue, johnson = _as_fluid(fluid)
     others = {key: completion_seconds(there, steps(there, traffic)) / bound for key, steps in BASELINES.items()}
     if there.ranks <= MOST_SHARING:
         others["fan-out"] = fair_fan_out_seconds(there, traffic) / bound
+    others["servers spread out"] = server_spread_out_seconds(there, traffic) / bound
+    others["padded"] = padded_seconds(there, traffic) / bound
     return {
         "what": "schedule",
         "case": name,
@@ -82,9 +89,19 @@ def _compared(name: str, there: Cluster, traffic: Traffic) -> Row:
         "ratio": best / max(bound, fluid.fabric_total_seconds),
         "best": best / bound,
         "faithful": completion_seconds(there, published(there, traffic).steps()) / bound,
+        "as fluid": queue / bound,
+        "johnson": johnson / bound,
+        "unrelayed": fluid.direct_seconds / bound,
         **others,
-        "padded": padded_seconds(there, traffic) / bound,
     }
+
+
+def _as_fluid(fluid: Fluid) -> tuple[float, float]:
+    """The published stages as a queue, in the order found and in Johnson's."""
+    sending, handing = stage_seconds(fluid, published_birkhoff(fluid.quota))
+    order = johnson_order(sending, handing)
+    inside = fluid.fabric_seconds(fluid.balance), fluid.fabric_seconds(fluid.local)
+    return queue_seconds(sending, handing, *inside), queue_seconds(sending[order], handing[order], *inside)
 
 
 def _timed(work: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
