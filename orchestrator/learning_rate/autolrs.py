@@ -208,12 +208,12 @@ class AutoLRS(Policy):
 
     def _choose(self) -> Iterator[Finding]:
         state = self._state
-        winner = pick(self._leaders, self._options.band, self._options.prefer)
+        winner = pick(self._leaders, self._options.usual_band(), self._options.prefer)
         state.level, state.winner = winner.rate, winner.name
         state.begin = state.step = len(winner.losses)
         if self._options.budget == "hard":
             state.end = max(self._steps - (state.probe_steps - state.begin), state.begin + 1)
         for arm in state.arms:
-            yield forecast_of(STAGE, arm, self._steps)
+            yield forecast_of(STAGE, arm, self._steps, [each.losses for each in state.arms])
         why = reason(winner, state.arms, self._field.first)
         yield Choice(STAGE, winner.rate, why, state.end, self._field.surrogate())

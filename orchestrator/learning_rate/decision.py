@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from orchestrator.learning_rate.arms import Arm
+from orchestrator.learning_rate.calibration import prediction_interval
 from orchestrator.learning_rate.checks import require
 from orchestrator.learning_rate.forecast import forecast
 from orchestrator.learning_rate.policy import Forecast
@@ -33,12 +34,13 @@ def reason(winner: Arm, arms: Sequence[Arm], first: int) -> str:
     return "; ".join(words)
 
 
-def forecast_of(stage: int, arm: Arm, horizon: int) -> Forecast:
-    """What an arm came to, and where its training loss was going."""
+def forecast_of(stage: int, arm: Arm, horizon: int, curves: Sequence[Sequence[float]]) -> Forecast:
+    """What an arm came to, and where its training loss was going; `curves` are those of all arms."""
     found = forecast(arm.losses, horizon)
     reached = arm.score if arm.scores else (arm.tail() if arm.losses else None)
-    steps = len(arm.losses)
-    return Forecast(stage, arm.rate, found.loss, horizon, found.quality, arm.ended == "diverged", reached, steps)
+    steps, diverged = len(arm.losses), arm.ended == "diverged"
+    low, high = prediction_interval(arm.losses, horizon, curves) or (None, None)
+    return Forecast(stage, arm.rate, found.loss, horizon, found.quality, diverged, reached, steps, low, high)
 
 
 def require_finite_start(arms: Sequence[Arm]) -> None:

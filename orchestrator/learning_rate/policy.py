@@ -95,6 +95,8 @@ class Forecast:
     diverged: bool
     reached: float | None = None
     steps: int | None = None  # that the arm was tried for
+    low: float | None = None  # the forecast's 90 % interval, where the run's own past says how far it may be off
+    high: float | None = None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ class AutoLRSOptions:
     known_lr: train at this level without a search. budget: "soft" takes all steps and searches on top (at most 0.175 of
     them from 800 steps on), "hard" takes the search out of them. finish: "keep" the level to the end, for optimizers
     that average, or let it "decay" linearly to 0. band: share by which an arm may be worse than the best and still be
-    as good; prefer: the "smallest" or the "largest" rate of those. strict: refuse budgets too small for a search,
+    as good, 0.005 for optimizers that average and 0.03 for others unless given; prefer: the "smallest" or the "largest"
+    rate of those. strict: refuse budgets too small for a search,
     instead of training at a usual level. validate_every: steps between validations, about twenty a run unless given.
     """
 
@@ -47,7 +48,7 @@ class AutoLRSOptions:
     known_lr: float | None = None
     budget: str = "soft"
     finish: str = "keep"
-    band: float = 0.005
+    band: float | None = None
     prefer: str = "smallest"
     strict: bool = True
     validate_every: int | None = None
@@ -59,7 +60,7 @@ class AutoLRSOptions:
         require_positive(validate_every=self.validate_every)
         low, high = self.interval()
         require(low < high, f"lr.min_lr is {low}, not below lr.max_lr = {high}: lower lr.min_lr or raise lr.max_lr.")
-        require(0 <= self.band < 1, f"lr.band is {self.band}: set it from 0 to below 1.")
+        require(0 <= self.usual_band() < 1, f"lr.band is {self.band}: set it from 0 to below 1.")
         for name, words in (("budget", "soft hard"), ("finish", "keep decay"), ("prefer", "smallest largest")):
             value = getattr(self, name)
             require(value in words.split(), f"lr.{name} is {value}: set it to {words.replace(' ', ' or ')}.")
@@ -74,6 +75,12 @@ class AutoLRSOptions:
         """Lowest and highest rate of the search."""
         low, high = USUAL_INTERVALS.get(self.base.rsplit(".", 1)[-1], ANY_OPTIMIZER)
         return self.min_lr or low, self.max_lr or high
+
+    def usual_band(self) -> float:
+        """The band that is given, or else the usual one: without an average a loss after few steps is noisier."""
+        if self.band is not None:
+            return self.band
+        return 0.005 if self.base.endswith("ScheduleFree") else 0.03
 
     def known_level(self, steps: int) -> float | None:
         """The level that needs no search: the known one, or a usual one where the steps are too few for any."""

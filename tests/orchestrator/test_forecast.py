@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmark_parts.learning_rate.forecast_figures import forecast_figures
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.learning_rate.calibration import prediction_interval
 from orchestrator.learning_rate.forecast import forecast, tail_mean
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "autolrs.json").read_text())
@@ -164,3 +166,29 @@ def test_last_losses_rank_better_than_forecasts_of_short_probes(seen):
     ]
     by_tail = [regret(g, lambda case: tail_mean(case["train_loss"][:seen])) for g in groups_of_real_curves()]
     assert np.mean(by_tail) < np.mean(by_forecast)
+
+
+def test_the_figures_that_the_benchmark_reports():
+    """The bars of the reference: errors on known curves, rates chosen on recorded trainings, coverage of intervals."""
+    figures = forecast_figures()
+    assert figures["forecast_error_noise_free"] <= 0.02
+    assert figures["forecast_error_noisy"] <= 0.15
+    assert figures["forecast_regret_40"] <= 0.035
+    assert figures["forecast_regret_100"] <= 0.01
+    assert min(figures["forecast_spearman_40"], figures["forecast_spearman_100"]) >= 0.9
+    assert 0.85 <= figures["forecast_coverage_40"] <= 0.95
+    assert 0.85 <= figures["forecast_coverage_100"] <= 0.95
+
+
+def test_an_interval_needs_a_past():
+    assert prediction_interval(NOISY.tolist(), 1000, [NOISY.tolist()[:20]]) is None
+    assert prediction_interval(NOISY.tolist()[:5], 1000, [NOISY.tolist()] * 5) is None
+    low, high = prediction_interval(NOISY.tolist(), 1000, [NOISY.tolist()] * 5)
+    assert 0 <= low < 0.5 < high
+
+
+@given(curves=st.lists(st.lists(st.floats(-1e9, 1e9), max_size=60), max_size=4), at=st.integers(1, 400))
+def test_intervals_survive_any_curves(curves, at):
+    for losses in curves:
+        interval = prediction_interval(losses, at, curves)
+        assert interval is None or interval[0] <= forecast(losses, at).loss <= interval[1]
