@@ -71,6 +71,20 @@ def uneven_cube() -> Topology:
     return network("hypercube8_hetero", 8, {ends: 1 + (3 * min(ends) + 5 * max(ends)) % 4 for ends in cube(3)})
 
 
+# Random regular graphs, an edge two hexadecimal digits.
+REGULAR = {
+    "rr3_n12": "01 04 06 16 19 23 27 28 35 39 45 46 5b 78 7a 8a 9b ab",
+    "rr4_n16": "03 06 08 0d 14 15 17 1d 24 26 28 2d 38 3c 3f 49 4b 57 5a 5e 6d 6f 7a 7f 8e 9b 9c 9f ab ac be ce",
+}
+
+
+def regular(name: str) -> Topology:
+    """A random regular graph whose optimum is known."""
+    edges = [(int(edge[0], 16), int(edge[1], 16)) for edge in REGULAR[name].split()]
+    arcs = {ends: 1 for edge in edges for ends in (edge, edge[::-1])}
+    return network(name, 1 + max(map(max, arcs)), arcs)
+
+
 def without(topology: Topology, *ends: tuple[int, int]) -> Topology:
     """The network after the links between these nodes failed."""
     names = topology.nodes
