@@ -1,9 +1,10 @@
-"""All plans that a process group needs on one network: from the cache where they are known, else solved and verified."""
+"""All plans that a process group needs on a network: from the cache where they are known, else solved and verified."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from comm_plans.cache import PlanCache
 from comm_plans.errors import PlanError, PlansError
 from comm_plans.plan import Plan, read_document
+from comm_plans.streaming import quickest_plan
 from comm_plans.topology import Topology
 
 UNROOTED = ("all_reduce", "all_gather", "reduce_scatter")
@@ -61,7 +63,7 @@ class LivePlans:
 
 
 def plans_for(topology: Topology, world_size: int, cache: PlanCache | None = None) -> LivePlans:
-    """A plan of every collective on `topology`, and of broadcast and reduce from and to every rank (`MOST_ROOTS`).
+    """The quickest plan of every collective on `topology`, and of broadcast and reduce for every root (`MOST_ROOTS`).
 
     cache: where plans are kept; the user's own by default.
     Raises PlansError (one sentence) where the network has other ranks than the job or cannot carry a collective.
@@ -69,9 +71,17 @@ def plans_for(topology: Topology, world_size: int, cache: PlanCache | None = Non
     check_world_size(topology, world_size)
     started = perf_counter()
     store = cache or PlanCache()
-    found = [store.solve(topology, collective, root=root) for collective, root in _questions(world_size)]
-    source = "cache" if all(origin == "cache" for _, origin in found) else "solved"
-    return LivePlans(tuple(plan for plan, _ in found), source, round(perf_counter() - started, 3))
+    origins: set[str] = set()
+
+    def solve(trees: int | None, collective: str, root: int | None) -> Plan:
+        plan, origin = store.solve(topology, collective, root=root, trees_per_rank=trees)
+        origins.add(origin)
+        return plan
+
+    questions = _questions(world_size)
+    plans = tuple(quickest_plan(partial(solve, collective=one, root=root)) for one, root in questions)
+    source = "cache" if origins == {"cache"} else "solved"
+    return LivePlans(plans, source, round(perf_counter() - started, 3))
 
 
 def check_world_size(topology: Topology, world_size: int) -> None:
