@@ -3,7 +3,7 @@
 `ratio` is the time of the best schedule with 16 chunks over what it cannot beat: the larger of the lower bound and what
 the fabric inside the servers needs for it. The other columns are times over the lower bound; no latencies anywhere.
 `faithful` moves the published bytes with a barrier after every stage, `as fluid` queues the same stages without
-barriers, `johnson` in the best order; `unrelayed` is the bound of all that relays nothing, `servers spread out` only the
+barriers, `johnson` in the best order; `unrelayed` bounds all that relays nothing, `servers spread out` counts only the
 part between servers.
 """
 
