@@ -15,6 +15,7 @@ from omegaconf import OmegaConf, SCMode
 from omegaconf.errors import OmegaConfBaseException
 
 from orchestrator.cluster.lab import LAB, lab_topology
+from orchestrator.earlier_run import chosen_rate
 from orchestrator.errors import UserError
 from orchestrator.experts import settle_experts
 from orchestrator.learning_rate import make_policy
@@ -211,6 +212,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     _check_model_fits(config.task)
     settle_experts(config.task, config.cluster.workers, _topology_stood_on(config))
     _check_ranges(config)
+    _warm_start(config.lr)
     make_policy(config.lr, config.steps, config.seed)  # has sentences of its own for the lr group
     return config
 
@@ -288,6 +290,13 @@ def _targets_in(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(values, list):
         for index, value in enumerate(values):
             yield from _targets_in(value, f"{key}.{index}")
+
+
+def _warm_start(lr: Json) -> None:
+    """The rate that an earlier run chose takes the place of its folder, which need not be there at a resume."""
+    folder = lr.pop("warm_start", None)
+    if folder is not None:
+        lr["near"] = chosen_rate(Path(folder))
 
 
 def _make_data_absolute(task: Json) -> None:

@@ -1,5 +1,6 @@
 """One training from its cluster to its weights: connect, start the gang, do what the policy asks, test, save."""
 
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -7,6 +8,7 @@ from time import monotonic
 from orchestrator.cluster.connection import Cluster, ClusterOptions, connect
 from orchestrator.cluster.job import Job, JobSpec
 from orchestrator.cluster.lab import LAB, lab_interface
+from orchestrator.cluster.replicas import job_and_replicas, start_together
 from orchestrator.cluster.snapshots import SnapshotStore
 from orchestrator.config import Config
 from orchestrator.events import (
@@ -28,15 +30,19 @@ from orchestrator.plan_choice import PlanChoice, choose_plan
 from orchestrator.recording import Recording
 from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
 
+FEW_SAMPLES = 100  # fewer cannot tell one rate from another
+
 
 def train(config: Config, folder: Path, recording: Recording, run_id: str) -> str:
     """Train from the newest good snapshot, or from the beginning; returns the digest of the final weights."""
     policy = make_policy(config.lr, config.steps, config.seed)
     resuming = len(recording.events) > 1  # a new run has only begun
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
-    with connect(cluster_options(config)) as cluster, _job(config, run_id, cluster, recording) as job:
-        recording.emit(JobReady(**asdict(job.start())))
-        execution = Execution(job, recording.emit)
+    with connect(cluster_options(config)) as cluster, _jobs(config, run_id, cluster, recording) as (job, replicas):
+        recording.emit(JobReady(**asdict(start_together(job, replicas))))
+        if policy.cost().probe_steps:
+            _warn_of_noise(job, recording)
+        execution = Execution(job, recording.emit, replicas=replicas)
         if resuming:
             _take_up(execution, policy, job, store, recording)
         while (action := policy.ask()) is not None:
@@ -52,13 +58,23 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
         return job.weights_sha256()
 
 
-def _job(config: Config, run_id: str, cluster: Cluster, recording: Recording) -> Job:
-    """The gang to be, with the plan that its gradients will follow."""
+def _jobs(
+    config: Config, run_id: str, cluster: Cluster, recording: Recording
+) -> AbstractContextManager[tuple[Job, list[Job]]]:
+    """The gang to be, with the plan that its gradients will follow, and its replicas."""
     choice = choose_plan(config)
     for remark in (*cluster.warnings, *choice.remarks):
         recording.emit(Warned(remark))
     recording.emit(choice.event)
-    return Job(job_spec(config, run_id, choice))
+    return job_and_replicas(job_spec(config, run_id, choice), probe_replicas(config))
+
+
+def _warn_of_noise(job: Job, recording: Recording) -> None:
+    samples = job.validation_samples()
+    if samples < FEW_SAMPLES:
+        recording.emit(
+            Warned(f"rates are compared on {samples} validation samples only, so that noise has a say in it")
+        )
 
 
 def _measure_communication(step: int, job: Job, recording: Recording) -> None:
@@ -69,7 +85,14 @@ def _measure_communication(step: int, job: Job, recording: Recording) -> None:
 
 def cluster_options(config: Config) -> ClusterOptions:
     """What the cluster must offer."""
-    return ClusterOptions(**asdict(config.cluster), log_to_driver=config.debug.log_to_driver)
+    wanted = {**asdict(config.cluster), "probe_replicas": probe_replicas(config)}
+    return ClusterOptions(**wanted, log_to_driver=config.debug.log_to_driver)
+
+
+def probe_replicas(config: Config) -> int:
+    """How many spare copies of the job are of use: none where nothing is probed."""
+    probes = make_policy(config.lr, config.steps, config.seed).cost().probe_steps
+    return config.cluster.probe_replicas if probes else 0
 
 
 def job_spec(config: Config, run_id: str, choice: PlanChoice | None = None) -> JobSpec:

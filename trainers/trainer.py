@@ -71,6 +71,11 @@ class Trainer:
         """Trainable and frozen parameters of the whole model, shared ones once."""
         return whole_size(self.model)
 
+    @property
+    def validation_samples(self) -> int:
+        """How many held-out samples a validation scores."""
+        return len(evenly_spaced(len(self._splits.validation), self._options.validation_samples))
+
     def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
         """One optimizer step a rate, set right before its step; returns this rank's mean loss of each step.
 

@@ -65,6 +65,11 @@ class Job:
         metrics: dict[str, float] = self._workers.call("validate", split)[0]
         return metrics
 
+    def validation_samples(self) -> int:
+        """How many held-out samples a validation scores."""
+        samples: int = self._workers.call_rank(0, "validation_samples")
+        return samples
+
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own scores and samples, made by rank 0."""
         scores: tuple[dict[str, float], list[str]] = self._workers.call("evaluate")[0]

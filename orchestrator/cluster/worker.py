@@ -78,6 +78,10 @@ class Worker:
         """Mean metrics over a split, equal on every rank."""
         return self._trainer.validate(split)
 
+    def validation_samples(self) -> int:
+        """How many held-out samples a validation scores."""
+        return self._trainer.validation_samples
+
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own evaluation, which rank 0 has."""
         return self._trainer.evaluate()

@@ -27,13 +27,15 @@ USUAL_INTERVALS = {  # by the optimizer's class; where a rate acts on normalised
     "SGDScheduleFree": (1e-2, 10.0),
 }
 ANY_OPTIMIZER = (1e-4, 1.0)
+AROUND = 10**0.75  # how far from a rate that did well before the next is searched
 
 
 @dataclass(frozen=True, kw_only=True)
 class AutoLRSOptions:
     """Parameters of AutoLRS.
 
-    min_lr, max_lr: the interval searched; unless given, what is usual for `base`, the optimizer's class.
+    min_lr, max_lr: the interval searched; unless given, a decade and a half around `near`, a rate that did well before,
+    or what is usual for `base`, the optimizer's class.
     known_lr: train at this level without a search. budget: "soft" takes all steps and searches on top (at most 0.175 of
     them from 800 steps on), "hard" takes the search out of them. finish: "keep" the level to the end, for optimizers
     that average, or let it "decay" linearly to 0. band: share by which an arm may be worse than the best and still be
@@ -45,6 +47,7 @@ class AutoLRSOptions:
     min_lr: float | None = None
     max_lr: float | None = None
     base: str = "AdamWScheduleFree"
+    near: float | None = None
     known_lr: float | None = None
     budget: str = "soft"
     finish: str = "keep"
@@ -56,7 +59,7 @@ class AutoLRSOptions:
     def check(self, steps: int) -> None:
         """UserError where a parameter makes no sense."""
         require_budget(steps, None)
-        require_positive(min_lr=self.min_lr, max_lr=self.max_lr, known_lr=self.known_lr)
+        require_positive(min_lr=self.min_lr, max_lr=self.max_lr, near=self.near, known_lr=self.known_lr)
         require_positive(validate_every=self.validate_every)
         low, high = self.interval()
         require(low < high, f"lr.min_lr is {low}, not below lr.max_lr = {high}: lower lr.min_lr or raise lr.max_lr.")
@@ -74,6 +77,8 @@ class AutoLRSOptions:
     def interval(self) -> tuple[float, float]:
         """Lowest and highest rate of the search."""
         low, high = USUAL_INTERVALS.get(self.base.rsplit(".", 1)[-1], ANY_OPTIMIZER)
+        if self.near is not None:
+            low, high = self.near / AROUND, self.near * AROUND
         return self.min_lr or low, self.max_lr or high
 
     def usual_band(self) -> float:

@@ -155,6 +155,12 @@ def test_the_interval_is_what_is_usual_for_the_optimizer(base, low, high):
     assert rates == pytest.approx([low * part ** (each + 0.5) for each in range(4)])
 
 
+def test_near_a_rate_that_did_well_before_the_search_is_finer():
+    rates = sorted(rates_of(AutoLRS(1600, options=AutoLRSOptions(near=0.01)).ask()))
+    assert math.sqrt(rates[1] * rates[2]) == pytest.approx(0.01)
+    assert math.log10(rates[3] / rates[0]) == pytest.approx(1.5 * 3 / 4)
+
+
 def test_where_every_rate_diverges_lower_ones_are_searched():
     def loss(rate, step):
         return 1.0 + math.log10(rate) ** 2 if rate < 2e-5 else (math.nan if step else 2.0)

@@ -1,6 +1,7 @@
 """The configuration tree composes, whole and typed, and wrong values are sentences that name the key."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from omegaconf import OmegaConf
 
 from orchestrator.config import CONF, Config, config_from, granted_targets, known_targets, recorded_config
 from orchestrator.errors import UserError
+from orchestrator.events import RateChosen
+from orchestrator.journal_file import read_journal
 
 OWN = [
     "task._target_=my.Task",
@@ -79,7 +82,7 @@ def test_a_model_can_be_chosen_against_the_tasks_own() -> None:
         (["+model.widht=3"], "task.model.widht"),
         (["+task.colour=red"], "task.colour"),
         (["lr.min_lr=0.1", "lr.max_lr=0.01"], "lr.min_lr is 0.1"),
-        (["lr.probes=0"], "lr.probes"),
+        (["lr=autolrs_paper", "lr.probes=0"], "lr.probes"),
         (["lr=cosine", "lr.rate=-1"], "lr.rate"),
         (["lr=cosine", "+lr.peak=1"], "lr.peak"),
     ],
@@ -109,3 +112,15 @@ def test_only_classes_can_be_granted() -> None:
     with pytest.raises(UserError, match="steps=5"):
         list(granted_targets(["steps=5"]))
     assert "torch.optim.AdamW" in set(known_targets())
+
+
+def test_a_warm_start_searches_around_what_an_earlier_run_chose(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    recorded = Path(__file__).parent.parent / "data" / "journal_autolrs.jsonl"
+    (tmp_path / "run" / "journal.jsonl").write_bytes(recorded.read_bytes())
+    chosen = [event.choice.rate for event in read_journal(recorded) if isinstance(event, RateChosen)]
+    config = configure("lr=autolrs", f"lr.warm_start={tmp_path / 'run'}")
+    assert config.lr["near"] == chosen[-1]
+    assert "warm_start" not in config.lr  # a resume does not need the folder
+    with pytest.raises(UserError, match="is no run folder"):
+        configure("lr=autolrs", f"lr.warm_start={tmp_path}")
