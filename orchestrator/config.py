@@ -29,13 +29,17 @@ CONF = _BESIDE_PACKAGE if _BESIDE_PACKAGE.is_dir() else Path(__file__).parent / 
 
 @dataclass
 class ClusterConfig:
-    """Where the workers run. `address`: local, auto, lab, host:port or ray://host:port."""
+    """Where the workers run. `address`: local, auto, lab, host:port or ray://host:port.
+
+    probe_replicas: spare copies of the whole job that make probes side by side with it.
+    """
 
     address: str
     workers: int
     cpus_per_worker: int
     gpus_per_worker: int
     dashboard: bool
+    probe_replicas: int = 0
 
 
 @dataclass
@@ -361,6 +365,7 @@ def _check_ranges(config: Config) -> None:
     }
     for key, value in at_least_one.items():
         _require(value >= 1, key, value, "at least 1")
+    _require(cluster.probe_replicas >= 0, "cluster.probe_replicas", cluster.probe_replicas, "0 or more")
     _require(config.seed >= 0, "seed", config.seed, "0 or more")
     _require(config.clip is None or config.clip > 0, "clip", config.clip, "above 0, or null for no clipping")
     _require(cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", cluster.gpus_per_worker, "0 or 1")

@@ -5,14 +5,16 @@ progress. It never changes the outcome.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
+from orchestrator.copies import Copies
 from orchestrator.events import Measured, ProbeRan, Scored, StepsTrained, Validated
 from orchestrator.learning_rate.policy import Action, Outcome, Series, Train, Trained
-from orchestrator.probing import Emit, Probing, Rewindable
+from orchestrator.probing import Emit, Probing
+from orchestrator.trial import Rewindable
 
 SECONDS_A_CALL = 1.0
 
@@ -33,16 +35,17 @@ class Trainable(Rewindable, Protocol):
 
 @dataclass
 class Execution:
-    """One run's progress on a job: its real steps so far."""
+    """One run's progress on a job: its real steps so far. Probes are shared with `replicas`, copies of the job."""
 
     job: Trainable
     emit: Emit
     step: int = 0
+    replicas: Sequence[Rewindable] = ()
     _probing: Probing = field(init=False)
     _seconds_a_step: float = SECONDS_A_CALL / 4
 
     def __post_init__(self) -> None:
-        self._probing = Probing(self.job, self.emit)
+        self._probing = Probing(Copies(self.job, self.replicas), self.emit)
 
     def remember(self, probes: Iterable[ProbeRan]) -> None:
         """Do not repeat the probes that an earlier process ran from the present step."""

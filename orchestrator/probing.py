@@ -1,51 +1,34 @@
-"""Carrying out the probes of a learning-rate policy: from the stage's start or the kept end of an arm, and back again.
+"""Carrying out the probes of a learning-rate policy, on the job alone or side by side with its replicas.
 
-A run that was taken up again has its probes from the journal, but not their ends: an end that is asked for is then run
-once more, which gives the same bits.
+An arm's end stays where it was made until another copy of the job goes on from it. A run that was taken up again has
+its probes from the journal, but not their ends: an end that is asked for is run once more, which gives the same bits.
 """
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
-from typing import Protocol
+from typing import Any
 
+from orchestrator.copies import Copies
 from orchestrator.events import ArmTakenUp, Event, ProbeRan
 from orchestrator.learning_rate.policy import Probe, Probed, Series
 from orchestrator.learning_rate.schedules import Schedule
-
-CALL_STEPS = 16  # fixed, so that a diverging probe ends at the same step whatever the machine's speed
-START = "stage"  # the name of the state that probes begin with
+from orchestrator.side_by_side import side_by_side
+from orchestrator.trial import Rewindable, Trial, carried_out, end_of, retrace
 
 Emit = Callable[[Event], None]
-
-
-class Rewindable(Protocol):
-    """What is needed of a job; `orchestrator.cluster.job.Job` is one."""
-
-    def train(self, rates: list[float]) -> list[float]:
-        """One optimizer step a rate; the mean loss over ranks of each."""
-
-    def validate(self, split: str) -> dict[str, float]:
-        """Mean metrics over a split, at least `loss`."""
-
-    def keep(self, name: str) -> None:
-        """Keep the complete state in the workers' memory."""
-
-    def rewind(self, name: str) -> None:
-        """Return to a kept state."""
-
-    def forget(self, name: str) -> None:
-        """Give the memory of a kept state back."""
+Asked = tuple[str | None, Schedule]  # an arm, if the candidate has one, and the candidate
 
 
 @dataclass
 class _Arm:
-    """What led to an arm's end, and whether the workers keep that end."""
+    """What led to an arm's end, and which copy of the job keeps that end, if one does."""
 
-    probes: list[ProbeRan] = field(default_factory=list)
-    kept: bool = False
+    probes: tuple[ProbeRan, ...] = ()
+    holder: Rewindable | None = None
 
     @property
     def rates(self) -> list[float]:
@@ -60,115 +43,98 @@ class _Arm:
 class Probing:
     """The probes of one run. `remembered`: those of an earlier process, which are not repeated."""
 
-    job: Rewindable
+    copies: Copies
     emit: Emit
     remembered: deque[ProbeRan] = field(default_factory=deque)
     _arms: dict[str, _Arm] = field(default_factory=dict)
-    _start: int | None = None  # the real step whose state is kept
 
     def carry_out(self, action: Probe, step: int) -> Probed:
         """Try every candidate; `step` is the real step reached, where the job stands before and after."""
         for name in self._arms.keys() - {*action.arms, *action.needed}:
             self._forget(name)
         names = action.arms or (None,) * len(action.candidates)
-        tried = [self._probe(action, step, *pair) for pair in zip(names, action.candidates, strict=True)]
-        return Probed(tuple(Series(tuple(ran.train_losses), tuple(ran.validation)) for ran in tried))
+        asked = list(zip(names, action.candidates, strict=True))
+        ran = list(self._recalled(action, step, asked))
+        self._try(action, step, asked[len(ran) :], ran.append)
+        return Probed(tuple(Series(tuple(each.train_losses), tuple(each.validation)) for each in ran))
 
     def take_up(self, stage: int, name: str, step: int) -> int:
         """Let the job stand at the end of an arm, whose steps are real from now on; returns their number."""
-        arm = self._arms[name]
-        self._go_to(name, step)
+        arm, job = self._arms[name], self.copies.job
+        if arm.holder is None:
+            retrace(arm.probes, job)
+        else:
+            for end, state in self._fetched(name, job).items():
+                job.take(end, state)
+            job.rewind(end_of(name))
         seconds = math.fsum(ran.train_seconds for ran in arm.probes)
         self.emit(ArmTakenUp(stage, name, step, arm.rates, arm.losses, seconds))
         for other in list(self._arms):
             self._forget(other)
-        self.job.forget(START)
-        self._start = None
+        self.copies.forget_start()
         return len(arm.rates)
 
-    def _probe(self, action: Probe, step: int, name: str | None, candidate: Schedule) -> ProbeRan:
-        recalled = self._recall(action, step, name, candidate)
-        ran = recalled or self._try(action, step, name, candidate)
-        if name is not None:
-            arm = self._arms[name] if action.taken else _Arm()
-            self._arms[name] = _Arm([*arm.probes, ran], kept=recalled is None)
-        return ran
-
-    def _recall(self, action: Probe, step: int, name: str | None, candidate: Schedule) -> ProbeRan | None:
-        """The same probe, if an earlier process has run it from the same step."""
-        if self.remembered:
+    def _recalled(self, action: Probe, step: int, asked: Sequence[Asked]) -> Iterator[ProbeRan]:
+        """The first of these trials, as far as an earlier process has made them from the same step."""
+        for name, candidate in asked:
+            if not self.remembered:
+                return
             ran = self.remembered[0]
             rates = [candidate.rate(action.taken + each) for each in range(len(ran.rates))]
-            asked = (action.stage, action.purpose, step, name, action.taken, rates)
-            if (ran.stage, ran.purpose, ran.first_step, ran.arm, ran.taken, ran.rates) == asked:
-                return self.remembered.popleft()
-            self.remembered.clear()
-        return None
+            same = (action.stage, action.purpose, step, name, action.taken, rates)
+            if (ran.stage, ran.purpose, ran.first_step, ran.arm, ran.taken, ran.rates) != same:
+                self.remembered.clear()
+                return
+            self._note(ran, holder=None)
+            yield self.remembered.popleft()
 
-    def _try(self, action: Probe, step: int, name: str | None, candidate: Schedule) -> ProbeRan:
+    def _try(self, action: Probe, step: int, asked: Sequence[Asked], done: Callable[[ProbeRan], None]) -> None:
+        """Make the trials on all copies of the job that there are; what came of them is told in the order asked."""
+
+        def heard(result: tuple[ProbeRan, Rewindable]) -> None:
+            ran, copy = result
+            self._note(ran, copy)
+            self.emit(ran)
+            done(ran)
+
         begin = monotonic()
-        self._keep_start(step)
-        if name is not None and action.taken:
-            self._go_to(name, step)
-        restore_seconds = monotonic() - begin
-        rates: list[float] = []
-        losses: list[float] = []
-        validation: list[tuple[int, float]] = []
-        train_seconds = validation_seconds = 0.0
-        while len(rates) < action.steps and not _hopeless(losses, action.stop_above):
-            steps = min(_until_due(len(rates), action), CALL_STEPS)
-            call_rates = [candidate.rate(action.taken + len(rates) + each) for each in range(steps)]
-            begin = monotonic()
-            losses += self.job.train(call_rates)
-            rates += call_rates
-            train_seconds += monotonic() - begin
-            if action.validate_every and (len(rates) % action.validate_every == 0 or len(rates) == action.steps):
-                begin = monotonic()
-                validation.append((len(rates), self.job.validate("validation")["loss"]))
-                validation_seconds += monotonic() - begin
-        begin = monotonic()
-        if name is not None:
-            self.job.keep(_kept(name))
-        self.job.rewind(START)
-        restore_seconds += monotonic() - begin
-        ran = ProbeRan(
-            action.stage, action.purpose, step, rates, losses, validation,
-            train_seconds, validation_seconds, restore_seconds, name, action.taken,
-        )  # fmt: skip
-        self.emit(ran)
-        return ran
+        copies = self.copies.spread([self._arms[name].holder if name and action.taken else None for name, _ in asked])
+        starts = self.copies.starts(copies, step) if asked else ()
+        trials = [self._trial(action, step, *each) for each in zip(asked, copies, starts, strict=True)]
+        trials[:1] = [replace(first, preparing=monotonic() - begin) for first in trials[:1]]
+        tasks = [(id(copy), partial(_made, trial, copy)) for trial, copy in zip(trials, copies, strict=True)]
+        side_by_side(tasks, heard, give_up=self.copies.close)
 
-    def _keep_start(self, step: int) -> None:
-        """Keep the state that probes start from, once a stage."""
-        if self._start != step:
-            self.job.keep(START)
-            self._start = step
+    def _trial(self, action: Probe, step: int, asked: Asked, copy: Rewindable, start: dict[str, Any]) -> Trial:
+        """A trial with all that its copy of the job needs for it."""
+        name, candidate = asked
+        trial = Trial(action, step, name, candidate, start)
+        if name is None or not action.taken:
+            return trial
+        if self._arms[name].holder is None:
+            return replace(trial, way=self._arms[name].probes)
+        return replace(trial, brought=start | self._fetched(name, copy))
 
-    def _go_to(self, name: str, step: int) -> None:
-        """The end of an arm, by the way that led there if it is not kept."""
+    def _fetched(self, name: str, copy: Rewindable) -> dict[str, Any]:
+        """An arm's end on its way to the copy of the job that goes on from there; nothing where it is there already."""
         arm = self._arms[name]
-        if arm.kept:
-            self.job.rewind(_kept(name))
-            return
-        self._keep_start(step)
-        for ran in arm.probes:
-            for begin in range(0, len(ran.rates), CALL_STEPS):
-                self.job.train(ran.rates[begin : begin + CALL_STEPS])
+        if arm.holder is None or arm.holder is copy:
+            return {}
+        state = arm.holder.kept(end_of(name))
+        arm.holder.forget(end_of(name))
+        arm.holder = copy
+        return {end_of(name): state}
+
+    def _note(self, ran: ProbeRan, holder: Rewindable | None) -> None:
+        """An arm has come further; `holder` keeps its end."""
+        if ran.arm is not None:
+            before = self._arms[ran.arm].probes if ran.taken else ()
+            self._arms[ran.arm] = _Arm((*before, ran), holder)
 
     def _forget(self, name: str) -> None:
-        if self._arms.pop(name).kept:
-            self.job.forget(_kept(name))
+        if (holder := self._arms.pop(name).holder) is not None:
+            holder.forget(end_of(name))
 
 
-def _kept(arm: str) -> str:
-    return f"arm {arm}"
-
-
-def _until_due(done: int, action: Probe) -> int:
-    """Steps until the probe's end or its next validation, whichever comes first."""
-    left = action.steps - done
-    return min(left, action.validate_every - done % action.validate_every) if action.validate_every else left
-
-
-def _hopeless(losses: Iterable[float], stop_above: float | None) -> bool:
-    return any(not math.isfinite(loss) or (stop_above is not None and loss > stop_above) for loss in losses)
+def _made(trial: Trial, copy: Rewindable) -> tuple[ProbeRan, Rewindable]:
+    return carried_out(trial, copy), copy

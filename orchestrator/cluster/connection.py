@@ -1,6 +1,7 @@
 """Ray, started for one run or joined where it runs already: bounded in time, and wrong addresses are sentences."""
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -27,12 +28,13 @@ CLIENT_PORT = 10001
 class ClusterOptions:
     """Where the workers run, and what they need.
 
-    address: "local", "auto", "lab", "host:port" or "ray://host:port". cpus and gpus are those of one worker.
-    object_store_bytes: of a local Ray.
+    address: "local", "auto", "lab", "host:port" or "ray://host:port". cpus and gpus are those of one worker, and each
+    replica for probes has as many workers as the job. object_store_bytes: of a local Ray.
     """
 
     address: str = "local"
     workers: int = 2
+    probe_replicas: int = 0
     cpus_per_worker: float = 1
     gpus_per_worker: float = 0
     dashboard: bool = False
@@ -78,25 +80,28 @@ def _connected(options: ClusterOptions, begin: float, url: str | None, warnings:
     import ray
 
     resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
-    check_capacity(options.workers, options.cpus_per_worker, options.gpus_per_worker, resources)
+    check_capacity(options.workers, options.cpus_per_worker, options.gpus_per_worker, resources, options.probe_replicas)
     return Cluster(resources, url, monotonic() - begin, warnings)
 
 
-def check_capacity(workers: int, cpus: float, gpus: float, resources: dict[str, float]) -> None:
-    """Raise UserError when the cluster's totals cannot hold the workers, busy or not."""
+def check_capacity(workers: int, cpus: float, gpus: float, resources: dict[str, float], replicas: int = 0) -> None:
+    """Raise UserError when the cluster's totals cannot hold the workers of a job and its replicas, busy or not."""
+    total = workers * (1 + replicas)
+    who = f"cluster.workers={workers}" + (f" with cluster.probe_replicas={replicas}" if replicas else "")
     for name, each in (("CPU", cpus), ("GPU", gpus)):
         have = resources.get(name, 0.0)
-        if workers * each > have:
+        if total * each > have:
             raise UserError(
-                f"cluster.workers={workers} need {workers} × {each:g} {name}, have {have:g}; "
-                f"ask for fewer workers or for less than cluster.{name.lower()}s_per_worker={each:g}"
+                f"{who} need {total} × {each:g} {name}, have {have:g}; ask for fewer "
+                f"{'replicas' if replicas else 'workers'} or for less than cluster.{name.lower()}s_per_worker={each:g}"
             )
 
 
 def check_beforehand(options: ClusterOptions) -> None:
     """What can be known before Ray starts: a machine of our own is too small, nothing answers. Raises UserError."""
     if options.address == "local":
-        check_capacity(options.workers, options.cpus_per_worker, 0, {"CPU": max(LOCAL_CPUS, os.cpu_count() or 1)})
+        ours = {"CPU": float(max(LOCAL_CPUS, os.cpu_count() or 1))}
+        check_capacity(options.workers, options.cpus_per_worker, 0, ours, options.probe_replicas)
     elif (address := _resolved(options.address)) != "auto":
         require_answer(address)  # Ray itself would wait for it for minutes
 
@@ -132,7 +137,7 @@ def _start(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
 def _start_with(options: ClusterOptions, dashboard: bool) -> str | None:
     import ray
 
-    needed = int(-(-options.workers * options.cpus_per_worker // 1))
+    needed = math.ceil(options.workers * (1 + options.probe_replicas) * options.cpus_per_worker)
     try:
         # The address is always given: without it Ray would try a cluster that was here once, and fail.
         context = ray.init(

@@ -1,7 +1,7 @@
 """A gang of Ray actors that stands and falls together: placed at once, called at once, ended by the first error."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -52,7 +52,17 @@ class Gang:
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """Call a method on every rank; the answers in rank order. Raises JobFailed on the first error of any."""
-        return self._gather([getattr(actor, method).remote(*arguments) for actor in self._actors])
+        return self._gather(self.refer(method, *arguments))
+
+    def call_each(self, method: str, *arguments: Sequence[Any]) -> list[Any]:
+        """Call a method on every rank, each with its own of every argument, which may be a reference to it."""
+        return self._gather(
+            [getattr(actor, method).remote(*own) for actor, *own in zip(self._actors, *arguments, strict=True)]
+        )
+
+    def refer(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method on every rank; references to the answers in rank order, without waiting for them."""
+        return [getattr(actor, method).remote(*arguments) for actor in self._actors]
 
     def call_rank(self, rank: int, method: str, *arguments: Any) -> Any:
         """Call a method on one rank."""

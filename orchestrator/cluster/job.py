@@ -45,12 +45,20 @@ class Job:
 
         Raises UserError when the cluster cannot hold them, or when data or configuration are wrong.
         """
-        begin = monotonic()
+        self.place()
+        return self.meet()
+
+    def place(self) -> None:
+        """The first half of `start`: find room for the workers."""
+        self._begun = monotonic()
         self._gang = Gang(self._spec)
+
+    def meet(self) -> JobInfo:
+        """The second half of `start`: let the workers meet and build their trainers."""
         self._workers.call("import_trainer")
         address, port = self._workers.call_rank(0, "host_store") if self._spec.world_size > 1 else ("", 0)
         device, parameters = every(self._workers.call("build", address, port))
-        return JobInfo(self._spec.world_size, device, parameters, monotonic() - begin)
+        return JobInfo(self._spec.world_size, device, parameters, monotonic() - self._begun)
 
     def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
         """One optimizer step a rate; the mean loss over ranks of each.
@@ -96,6 +104,14 @@ class Job:
     def forget(self, name: str) -> None:
         """Give the memory of a kept state back."""
         self._workers.call("forget", name)
+
+    def kept(self, name: str) -> list[Any]:
+        """A kept state on its way to another copy of this job: a reference into Ray's object store for each rank."""
+        return self._workers.refer("kept", name)
+
+    def take(self, name: str, state: list[Any]) -> None:
+        """Keep under `name` what another copy's `kept` gave; it travels from node to node, not through the driver."""
+        self._workers.call_each("take", [name] * len(state), state)
 
     def save(self, folder: Path) -> Json:
         """Write the whole state into an empty folder, for `SnapshotStore.save`; returns what to note about it.

@@ -12,6 +12,7 @@ from orchestrator.cluster.job_spec import JobSpec
 
 if TYPE_CHECKING:
     from comm_plans.runtime.options import PlannedOptions
+    from orchestrator.cluster.parcel import Parcel
     from trainers.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -112,6 +113,19 @@ class Worker:
         """Give the memory of a kept state back."""
         self._kept.pop(name, None)
         self._current = None if self._current == name else self._current
+
+    def kept(self, name: str) -> "Parcel":
+        """A kept state, for the same rank of another copy of the job."""
+        from orchestrator.cluster.parcel import pack
+
+        return pack(self._kept[name])
+
+    def take(self, name: str, parcel: "Parcel") -> None:
+        """Keep under `name` what another copy's rank has kept."""
+        from orchestrator.cluster.parcel import unpack
+
+        self.forget(name)
+        self._kept[name] = unpack(parcel)
 
     def prepare_parts(self) -> tuple[int, int]:
         """Take the state that `write_parts` will write; returns its step and size in bytes.

@@ -1,0 +1,43 @@
+"""A kept state in a form that Ray's object store holds without copying: plain arrays, and JSON values beside them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from trainers.snapshot import Snapshot
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Of every tensor by name its bytes, and its type (in torch's word, such as "bfloat16") and shape; JSON values."""
+
+    arrays: dict[str, NDArray[np.uint8]]
+    forms: dict[str, tuple[str, tuple[int, ...]]]
+    values: Json
+
+
+def pack(snapshot: "Snapshot") -> Parcel:
+    """A parcel that shares the snapshot's memory."""
+    import torch
+
+    tensors = snapshot.tensors.items()
+    arrays = {name: tensor.contiguous().reshape(-1).view(torch.uint8).numpy() for name, tensor in tensors}
+    forms = {name: (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for name, tensor in tensors}
+    return Parcel(arrays, forms, snapshot.values)
+
+
+def unpack(parcel: Parcel) -> "Snapshot":
+    """The snapshot again, in memory of its own: what lies in the object store must not be written to."""
+    import torch
+
+    from trainers.snapshot import Snapshot
+
+    tensors = {}
+    for name, (kind, shape) in parcel.forms.items():
+        tensors[name] = torch.from_numpy(parcel.arrays[name].copy()).view(getattr(torch, kind)).reshape(shape)
+    return Snapshot(tensors, parcel.values)
