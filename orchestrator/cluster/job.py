@@ -118,15 +118,15 @@ class Job:
 
         Saving right after `keep` takes no further memory. Raises UserError when the disk is nearly full.
         """
-        step, size = every(self._workers.call("prepare_parts"))
-        require_space(folder, size)
+        steps, sizes = zip(*self._workers.call("prepare_parts"), strict=True)
+        require_space(folder, sum(sizes))
         if self._shares(folder):
             self._workers.call("write_parts", folder)
         else:
             for files in self._workers.call("send_parts"):
                 for name, content in files.items():
                     (folder / name).write_bytes(content)
-        return {"step": step, "world_size": self._spec.world_size}
+        return {"step": every(steps), "world_size": self._spec.world_size}
 
     def load(self, folder: Path, content: Json) -> int:
         """Take up a state that `save` wrote and `verified` has read; returns its step."""

@@ -128,12 +128,12 @@ class Worker:
         self._kept[name] = unpack(parcel)
 
     def prepare_parts(self) -> tuple[int, int]:
-        """Take the state that `write_parts` will write; returns its step and size in bytes.
+        """Take the state that `write_parts` will write; returns its step and the bytes that this rank will write.
 
         A kept snapshot of the present state serves, so that saving after `keep` takes no memory.
         """
         self._part = self._kept[self._current] if self._current else self._trainer.snapshot()
-        return self._trainer.step, self._part.bytes
+        return self._trainer.step, (self._part if self._rank == 0 else self._part.own()).bytes
 
     def write_parts(self, folder: Path) -> None:
         """Write this rank's files: its own state, and what all ranks share if it is rank 0."""
