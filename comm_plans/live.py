@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -13,7 +13,7 @@ from comm_plans.cache import PlanCache
 from comm_plans.errors import PlanError, PlansError
 from comm_plans.plan import Plan, read_document
 from comm_plans.streaming import quickest_plan
-from comm_plans.topology import Topology
+from comm_plans.topology import Switch, Topology
 
 UNROOTED = ("all_reduce", "all_gather", "reduce_scatter")
 ROOTED = ("broadcast", "reduce")
@@ -62,23 +62,30 @@ class LivePlans:
         return cls.from_documents([read_document(Path(path)) for path in paths])
 
 
-def plans_for(topology: Topology, world_size: int, cache: PlanCache | None = None) -> LivePlans:
-    """The quickest plan of every collective on `topology`, and of broadcast and reduce for every root (`MOST_ROOTS`).
+def plans_for(
+    topology: Topology,
+    world_size: int,
+    cache: PlanCache | None = None,
+    collectives: Sequence[str] = UNROOTED + ROOTED,
+) -> LivePlans:
+    """The quickest plan of each collective on `topology`, of broadcast and reduce for every root (`MOST_ROOTS`).
 
+    Switches are only asked to forward: what they could copy or add up, no process can tell them to.
     cache: where plans are kept; the user's own by default.
     Raises PlansError (one sentence) where the network has other ranks than the job or cannot carry a collective.
     """
     check_world_size(topology, world_size)
     started = perf_counter()
+    network = replace(topology, switches=tuple(Switch(switch.name) for switch in topology.switches))
     store = cache or PlanCache()
     origins: set[str] = set()
 
     def solve(trees: int | None, collective: str, root: int | None) -> Plan:
-        plan, origin = store.solve(topology, collective, root=root, trees_per_rank=trees)
+        plan, origin = store.solve(network, collective, root=root, trees_per_rank=trees)
         origins.add(origin)
         return plan
 
-    questions = _questions(world_size)
+    questions = _questions(collectives, world_size)
     plans = tuple(quickest_plan(partial(solve, collective=one, root=root)) for one, root in questions)
     source = "cache" if origins == {"cache"} else "solved"
     return LivePlans(plans, source, round(perf_counter() - started, 3))
@@ -94,10 +101,10 @@ def check_world_size(topology: Topology, world_size: int) -> None:
         )
 
 
-def _questions(world_size: int) -> Iterator[tuple[str, int | None]]:
-    yield from ((collective, None) for collective in UNROOTED)
+def _questions(collectives: Sequence[str], world_size: int) -> Iterator[tuple[str, int | None]]:
     roots = range(world_size if world_size <= MOST_ROOTS else 1)
-    yield from ((collective, root) for collective in ROOTED for root in roots)
+    for collective in collectives:
+        yield from ((collective, root) for root in (roots if collective in ROOTED else (None,)))
 
 
 def _check_network(plan: Plan, topology: Topology) -> None:

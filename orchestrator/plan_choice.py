@@ -1,12 +1,10 @@
 """Which plan the gradients follow: asked of the plan cache, which solves and verifies what it does not know."""
 
 from dataclasses import dataclass, field
-from time import monotonic
 
-from comm_plans.cache import PlanCache
 from comm_plans.errors import PlansError
 from comm_plans.exports.svg import svg
-from comm_plans.plan import Plan
+from comm_plans.live import LivePlans, plans_for
 from comm_plans.question import Question
 from orchestrator.cluster.nodes import link_speeds, living_nodes
 from orchestrator.config import Config
@@ -38,7 +36,7 @@ def choose_plan(config: Config) -> PlanChoice:
     if config.communication.method == "backend":
         return PlanChoice()
     try:
-        return _planned(_site(config))
+        return _planned(_site(config), config.cluster.workers)
     except (UserError, PlansError) as error:
         if config.communication.strict:
             raise UserError(str(error)) from error
@@ -58,21 +56,21 @@ def _site(config: Config) -> Site:
     )
 
 
-def _planned(network: Site) -> PlanChoice:
-    begin = monotonic()
-    plan, source = PlanCache().solve(network.topology, _COLLECTIVE)
-    event = _event(plan, source, monotonic() - begin)
-    return PlanChoice(event, [plan.to_document()], network.pins, (network.remark,) if network.remark else ())
+def _planned(network: Site, workers: int) -> PlanChoice:
+    live = plans_for(network.topology, workers, collectives=[_COLLECTIVE])
+    remarks = (network.remark,) if network.remark else ()
+    return PlanChoice(_event(live), live.to_documents(), network.pins, remarks)
 
 
-def _event(plan: Plan, source: str, seconds: float) -> PlanChosen:
+def _event(live: LivePlans) -> PlanChosen:
+    (plan,) = live.plans
     return PlanChosen(
-        source,
+        live.source,
         key=Question.of(plan.topology, plan.collective).key,
         collective=plan.collective,
         algbw=str(plan.algbw),
         network=plan.topology.name,
         optimal=plan.optimal,
-        seconds=seconds,
+        seconds=live.seconds,
         picture=svg(plan),
     )
