@@ -16,7 +16,9 @@ from orchestrator.events import Json
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Cost
+from orchestrator.learning_rate.turns import steps_in_turn
 from orchestrator.run_folder import RESULT
+from orchestrator.training import probe_replicas
 from orchestrator.words import count_text, duration_text, policy_name, task_name
 
 _SAME_SPEED = ("task", "model", "optimizer", "batch_size", "accumulate", "precision", "cluster", "communication")
@@ -43,8 +45,16 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
     yield "learning rate", f"{policy_name(values)}, {count_text(cost.stages, 'stage')}"
     yield "training", count_text(cost.train_steps, "step")
     yield "search", f"at most {count_text(cost.probe_steps, 'step')}, {cost.probe_steps / total:.0%} of all steps"
+    if replicas := probe_replicas(config):
+        yield "side by side", _side_by_side(config, replicas)
     yield "how long", _how_long(total, values, Path(config.outputs))
     yield "recorded in", f"{folder}; MLflow: {config.tracking.uri or 'off'}"
+
+
+def _side_by_side(config: Config, replicas: int) -> str:
+    in_turn = steps_in_turn(make_policy(config.lr, config.steps, config.seed), 1 + replicas)
+    steps = f"{count_text(in_turn, 'step')} one after another, {in_turn / config.steps:.3g} × steps"
+    return f"probes on {count_text(replicas, 'replica')} too: at most {steps}"
 
 
 def _each_worker(config: Config) -> str:

@@ -13,7 +13,7 @@ from orchestrator.recording import Recording
 from orchestrator.run_folder import write_result
 from orchestrator.stopping import Stopped, ignoring_signals, stopping_on_signals
 from orchestrator.summary import summarise
-from orchestrator.training import train
+from orchestrator.training import probe_replicas, train
 from orchestrator.words import policy_name, task_name
 
 
@@ -59,7 +59,7 @@ def _result(config: Config, recording: Recording, state: str, reason: str | None
         "train_steps": summary["train_steps"],
         "probe_steps": summary["probe_steps"],
         "wall_seconds": wall_seconds,
-        "worker_seconds": wall_seconds * config.cluster.workers,
+        "worker_seconds": wall_seconds * config.cluster.workers * (1 + probe_replicas(config)),
         "seconds": summary["seconds"],
         "train_loss": summary["train_loss"],
         "validation_loss": summary["validation_loss"],
