@@ -17,6 +17,8 @@ from comm_plans.runtime.program import RankProgram, TreePart
 from comm_plans.runtime.transport import Job, TransportError
 
 WINDOW = 2  # receives posted for a peer
+CHUNKS = 32  # that a tree's data is cut into; each costs a thread more work than a stream
+FEWEST_BYTES, MOST_BYTES = 8 << 10, 64 << 10  # of a chunk
 
 
 class PointToPoint(Protocol):
@@ -58,8 +60,9 @@ class Task:
     def chunks(self, tree: TreePart) -> list[Tensor]:
         """Views of what the tree carries, in the order in which they move."""
         low, high = self.program.piece(tree, self._buffer.numel())
-        step = self.program.chunk_bytes(tree, self._buffer.nbytes) // self._buffer.element_size()
-        return list(self._buffer[low:high].split(step)) if high > low else []
+        carried = self._buffer[low:high]
+        wanted = min(max(carried.nbytes // CHUNKS, FEWEST_BYTES), MOST_BYTES) & ~15
+        return list(carried.split(wanted // carried.element_size())) if len(carried) else []
 
     def wait(self, work: dist.Work, peer: int) -> None:
         """Wait for a send or receive. Raises TransportError that names the peer if it fails."""
