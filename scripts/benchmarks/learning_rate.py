@@ -15,6 +15,7 @@ from typing import Any
 from benchmark_parts.learning_rate.arm import Row
 from benchmark_parts.learning_rate.arms import autolrs, fixed_rates, peers, tuned_at
 from benchmark_parts.learning_rate.data import MissingDataError
+from benchmark_parts.learning_rate.forecast_figures import forecast_figures
 from benchmark_parts.learning_rate.runs import Run, carry_out
 from benchmark_parts.learning_rate.summary import Results, summarise
 from benchmark_parts.learning_rate.tasks import TASKS, Task
@@ -36,7 +37,11 @@ def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
     counted = {task.label for task in tasks if task.counted}
     usual = Results([row for row in rows["usual"] if row["task"] in counted])
     summary = summarise(usual, Results(rows["long"]), rows["timed"])
-    return [{"part": part, **row} for part in rows for row in rows[part]], {**summary, "tasks_left_out": left_out}
+    return [{"part": part, **row} for part in rows for row in rows[part]], {
+        **summary,
+        **forecast_figures(),
+        "tasks_left_out": left_out,
+    }
 
 
 def full_parts(tasks: list[Task]) -> dict[str, list[Run]]:
