@@ -53,18 +53,7 @@ def row(case: str, what: str, way: str, size: int, seconds: Sequence[float], bou
     }
 
 
-def _case(case: Case, sizes: tuple[int, ...], repeats: int) -> list[Row]:
-    with standing(case.file) as state:
-        plans = _plans(case.topology)
-        ways = {"streams": plans, "p2p": plans}
-        if case.ring:
-            ways["streams ring"] = ring_plan(case.topology, case.ring)
-        found = _collectives(state, case.name, ways, COLLECTIVES, sizes, repeats)
-        found += _steps(state, case, plans, repeats)
-        return found + (_degraded(state, case, plans, sizes[:1], repeats) if case.ring else [])
-
-
-def _collectives(
+def collective_rows(
     state: LabState,
     case: str,
     ways: Mapping[str, LivePlans],
@@ -72,6 +61,7 @@ def _collectives(
     sizes: tuple[int, ...],
     repeats: int,
 ) -> list[Row]:
+    """Time `collectives` in each way and by gloo; the bound is that of the first way's plans."""
     samples = run_ranks(state, on_ranks.time_collectives, ways, collectives, sizes, repeats, seconds=PATIENCE)
     bounding = ways[next(iter(ways))]
     return [
@@ -79,6 +69,23 @@ def _collectives(
         for key in samples[0]
         for what, way, size in [key]
     ]
+
+
+def live_plans(topology: Topology) -> LivePlans:
+    """What DDP and the collectives measured need: the plans without a root, and those of broadcast."""
+    plans = plans_for(topology, len(topology.ranks)).plans
+    return LivePlans(tuple(plan for plan in plans if plan.root is None or plan.collective == "broadcast"))
+
+
+def _case(case: Case, sizes: tuple[int, ...], repeats: int) -> list[Row]:
+    with standing(case.file) as state:
+        plans = live_plans(case.topology)
+        ways = {"streams": plans, "p2p": plans}
+        if case.ring:
+            ways["streams ring"] = ring_plan(case.topology, case.ring)
+        found = collective_rows(state, case.name, ways, COLLECTIVES, sizes, repeats)
+        found += _steps(state, case, plans, repeats)
+        return found + (_degraded(state, case, plans, sizes[:1], repeats) if case.ring else [])
 
 
 def _steps(state: LabState, case: Case, plans: LivePlans, repeats: int) -> list[Row]:
@@ -91,13 +98,8 @@ def _steps(state: LabState, case: Case, plans: LivePlans, repeats: int) -> list[
 def _degraded(state: LabState, case: Case, stale: LivePlans, sizes: tuple[int, ...], repeats: int) -> list[Row]:
     for link in SLOW_LINKS:
         state = degrade(state, link, parse_rate(SLOW_RATE))
-    ways = {"streams replanned": _plans(degraded(case.topology)), "streams stale": stale}
-    return _collectives(state, f"{case.name}_degraded", ways, ("all_reduce",), sizes, repeats)
-
-
-def _plans(topology: Topology) -> LivePlans:
-    plans = plans_for(topology, len(topology.ranks)).plans
-    return LivePlans(tuple(plan for plan in plans if plan.root is None or plan.collective == "broadcast"))
+    ways = {"streams replanned": live_plans(degraded(case.topology)), "streams stale": stale}
+    return collective_rows(state, f"{case.name}_degraded", ways, ("all_reduce",), sizes, repeats)
 
 
 def _slowest(samples: list[dict[Any, list[float]]], key: Any) -> list[float]:

@@ -95,7 +95,8 @@ def compare(rank: int, store: dist.Store, world: int, transport: str) -> dict:
         return group.counters()
 
 
-@pytest.mark.parametrize(("world", "transport"), product(NETWORKS, TRANSPORTS))
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("world", [2, 4, *(pytest.param(world, marks=pytest.mark.slow) for world in (3, 8))])
 def test_results_are_gloos(world: int, transport: str) -> None:
     counters = run_ranks(world, compare, world, transport)
     assert counters[0].keys() == {"all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"}

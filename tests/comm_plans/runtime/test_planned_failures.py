@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from comm_plans.live import LivePlans
 from comm_plans.runtime import PlannedOptions, TransportError
 
-TRANSPORTS = ["streams", "p2p"]
+TRANSPORTS = ["streams", pytest.param("p2p", marks=pytest.mark.slow)]
 SLOW = 2_500_000  # elements that take about a second where the plan is paced
 
 
@@ -110,6 +110,7 @@ def lags(rank: int, store: dist.Store, transport: str) -> None:
         assert tensor.eq(4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_rank_that_lags_behind_is_waited_for(transport: str) -> None:
     run_ranks(4, lags, transport)
@@ -145,6 +146,7 @@ def made_again(rank: int, store: dist.Store, transport: str) -> None:
     assert counts[1] == counts[2] == counts[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_destroyed_group_leaves_nothing_behind_and_can_be_made_again(transport: str) -> None:
     run_ranks(3, made_again, transport)

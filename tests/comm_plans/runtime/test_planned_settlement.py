@@ -141,7 +141,7 @@ def swap(rank: int, store: dist.Store, transport: str, other: LivePlans) -> None
         assert group.rule != rule
 
 
-@pytest.mark.parametrize("transport", ["streams", "p2p"])
+@pytest.mark.parametrize("transport", ["streams", pytest.param("p2p", marks=pytest.mark.slow)])
 def test_plans_are_replaced_between_two_steps(transport: str) -> None:
     run_ranks(9, swap, transport, plans_for(degraded_torus(), 9))
 

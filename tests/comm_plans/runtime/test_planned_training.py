@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 import torch
 import torch._dynamo  # which DDP loads: so it is loaded once and not on every rank
@@ -65,7 +63,8 @@ def train(rank: int, store: dist.Store, world: int, transport: str) -> dict:
         return group.counters()
 
 
-@pytest.mark.parametrize(("world", "transport"), product([2, 4], ["streams", "p2p"]))
+@pytest.mark.parametrize("transport", ["streams", "p2p"])
+@pytest.mark.parametrize("world", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_weights_are_those_of_gloo(world: int, transport: str) -> None:
     for counters in run_ranks(world, train, world, transport):
         for collective in ("all_reduce", "all_gather", "reduce_scatter", "broadcast"):
