@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from trainers.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -23,10 +25,8 @@ class Parcel:
 
 def pack(snapshot: "Snapshot") -> Parcel:
     """A parcel that shares the snapshot's memory."""
-    import torch
-
     tensors = snapshot.tensors.items()
-    arrays = {name: tensor.contiguous().reshape(-1).view(torch.uint8).numpy() for name, tensor in tensors}
+    arrays = {name: _bytes(tensor) for name, tensor in tensors}
     forms = {name: (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for name, tensor in tensors}
     return Parcel(arrays, forms, snapshot.values)
 
@@ -37,7 +37,15 @@ def unpack(parcel: Parcel) -> "Snapshot":
 
     from trainers.snapshot import Snapshot
 
-    tensors = {}
-    for name, (kind, shape) in parcel.forms.items():
-        tensors[name] = torch.from_numpy(parcel.arrays[name].copy()).view(getattr(torch, kind)).reshape(shape)
+    tensors = {name: torch.empty(shape, dtype=getattr(torch, kind)) for name, (kind, shape) in parcel.forms.items()}
+    for name, tensor in tensors.items():
+        np.copyto(_bytes(tensor), parcel.arrays[name])
     return Snapshot(tensors, parcel.values)
+
+
+def _bytes(tensor: "Tensor") -> NDArray[np.uint8]:
+    """Its memory, if it is contiguous, else a copy."""
+    import torch
+
+    array: NDArray[np.uint8] = tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
+    return array
