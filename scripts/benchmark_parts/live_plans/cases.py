@@ -47,7 +47,12 @@ CASES = (
 
 def bound_seconds(plan: Plan, size_bytes: int) -> float:
     """What no plan can beat: the network's optimum at the rate of the payload."""
-    return float(size_bytes / (plan.optimum * PAYLOAD * 10**9))
+    return payload_seconds(plan.optimum, size_bytes)
+
+
+def payload_seconds(algbw: Fraction, size_bytes: int) -> float:
+    """Seconds of a full buffer of so many bytes at `algbw` GB/s on the wire, of which TCP carries a part."""
+    return float(size_bytes / (algbw * PAYLOAD * 10**9))
 
 
 def plan_of(plans: LivePlans, collective: str) -> Plan:

@@ -19,6 +19,7 @@ from benchmark_parts.live_plans.cases import (
     Row,
     bound_seconds,
     degraded,
+    payload_seconds,
     plan_of,
     ring_plan,
 )
@@ -39,8 +40,19 @@ def rows(sizes: tuple[int, ...], repeats: int) -> list[Row]:
     return [row for case in CASES for row in _case(case, sizes, repeats)]
 
 
-def row(case: str, what: str, way: str, size: int, seconds: Sequence[float], bound: float | None) -> Row:
-    """One line of the table; `seconds` are samples of the slowest rank."""
+def row(
+    case: str,
+    what: str,
+    way: str,
+    size: int,
+    seconds: Sequence[float],
+    bound: float | None = None,
+    own_bound: float | None = None,
+) -> Row:
+    """One line of the table; `seconds` are samples of the slowest rank.
+
+    bound: seconds that no plan can beat; own_bound: those that this plan promises, where it is not the best one.
+    """
     return {
         "case": case,
         "what": what,
@@ -48,6 +60,7 @@ def row(case: str, what: str, way: str, size: int, seconds: Sequence[float], bou
         "mib": size / MIB,
         "seconds": list(seconds),
         "bound_seconds": bound,
+        "own_bound_seconds": own_bound,
         "of_bound": None if bound is None else bound / median(seconds),
         "load": round(os.getloadavg()[0], 1),
     }
@@ -64,11 +77,13 @@ def collective_rows(
     """Time `collectives` in each way and by gloo; the bound is that of the first way's plans."""
     samples = run_ranks(state, on_ranks.time_collectives, ways, collectives, sizes, repeats, seconds=PATIENCE)
     bounding = ways[next(iter(ways))]
-    return [
-        row(case, what, way, size, _slowest(samples, key), bound_seconds(plan_of(bounding, what), size))
-        for key in samples[0]
-        for what, way, size in [key]
-    ]
+    found = []
+    for key in samples[0]:
+        what, way, size = key
+        own = payload_seconds(plan_of(ways[way], what).algbw, size) if way in ways else None
+        bound = bound_seconds(plan_of(bounding, what), size)
+        found.append(row(case, what, way, size, _slowest(samples, key), bound, own))
+    return found
 
 
 def live_plans(topology: Topology) -> LivePlans:

@@ -18,11 +18,13 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
             summary[f"{case}_{what}_of_bound_p2p"] = _row(rows, case, what, "p2p")["of_bound"]
         summary[f"{case}_all_reduce_over_gloo"] = _ratio(rows, case, "all_reduce", "gloo", "streams")
         summary[f"{case}_ddp_over_gloo"] = _ratio(rows, case, "ddp", "gloo", "streams")
-    replanned = ("torus_degraded", "all_reduce", "streams stale", "streams replanned")
+    replanned = _row(rows, "torus_degraded", "all_reduce", "streams replanned")
     return summary | {
         "torus_all_reduce_over_ring": _ratio(rows, "torus", "all_reduce", "streams ring", "streams"),
-        "torus_replanned_over_stale": _ratio(rows, *replanned),
-        "torus_replanned_of_bound": _row(rows, "torus_degraded", "all_reduce", "streams replanned")["of_bound"],
+        "torus_replanned_over_stale": _ratio(
+            rows, "torus_degraded", "all_reduce", "streams stale", "streams replanned"
+        ),
+        "torus_replanned_of_bound": replanned["own_bound_seconds"] / median(replanned["seconds"]),
         "loopback_over_gloo": _ratio(rows, "loopback", "all_reduce", "gloo", "rule"),
         "load": max(row["load"] for row in rows),
     }
