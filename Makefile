@@ -15,7 +15,7 @@ help:
 	@echo "make run        train a small language model with 2 workers (about 2 minutes)"
 	@echo "make test       lint, types, tests (about 5 minutes)"
 	@echo "make test-slow  the slow tests"
-	@echo "make bench      every benchmark, quick form"
+	@echo "make bench      the benchmarks, quick form (live-plans needs root)"
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed, this is " + sys.version.split()[0] + "; name another with make PYTHON=python3.11")'
@@ -43,4 +43,4 @@ test-slow: $(READY)
 	$(BIN)/pytest -m slow
 
 bench: $(READY)
-	@for name in orchestration forest wiring; do $(BIN)/python scripts/bench.py $$name --quick --json bench-$$name.json || exit 1; done
+	@for name in orchestration forest wiring all-to-all live-plans; do $(BIN)/python scripts/bench.py $$name --quick --json bench-$$name.json || exit 1; done
