@@ -28,6 +28,7 @@ def verify_schedule(schedule: Schedule, traffic: Bytes) -> None:
     for number, step in enumerate(schedule.steps()):
         slot = number - schedule.lead
         weight = schedule.slots.weights[slot] if 0 <= slot < len(schedule.slots.weights) else 0
+        _check_ranks(cluster, step, number)
         _check_cards(cluster, step, number, weight)
         moves += len(step.low)
     sizes = traffic.copy()
@@ -43,6 +44,15 @@ def _check_partners(slots: Slots) -> None:
     wrong = np.flatnonzero((np.sort(slots.partners, axis=1) != everyone).any(1) | (slots.weights <= 0))
     if len(wrong):
         raise PlanError(f"slot {wrong[0]} is no pairing of all servers with bytes to send")
+
+
+def _check_ranks(cluster: Cluster, step: Transfers, number: int) -> None:
+    """Every transfer is between ranks that exist, of what one has for another."""
+    for name in ("source", "target", "origin", "destination"):
+        ranks = getattr(step, name)
+        wrong = np.flatnonzero((ranks < 0) | (ranks >= cluster.ranks))
+        if len(wrong):
+            raise PlanError(f"step {number}: the {name} of a transfer is rank {ranks[wrong[0]]}, which is not there")
 
 
 def _check_cards(cluster: Cluster, step: Transfers, number: int, weight: int) -> None:

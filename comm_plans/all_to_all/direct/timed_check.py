@@ -25,11 +25,11 @@ def replay_steps(
     """Durations of the steps in units by GB/s. Raises PlanError where a chunk is missing, doubled or lost."""
     ranks = len(topology.ranks)
     place = np.broadcast_to(np.arange(ranks)[:, None, None], (ranks, ranks, chunks)).copy()
-    durations = [Fraction(0)] * steps
+    durations, last = [Fraction(0)] * steps, -1
     for step, moving in groupby(transfers, key=lambda each: each.step):
-        if not 0 <= step < steps or durations[step]:
+        if not last < step < steps:
             raise PlanError(f"step {step} is not one of {steps} in order, so the schedule is none")
-        together = list(moving)
+        together, last = list(moving), step
         durations[step] = _duration(topology, demand, chunks, together)
         _advance(topology, place, together)
     there = np.broadcast_to(np.arange(ranks)[None, :, None], place.shape)

@@ -76,6 +76,17 @@ def swap_origins(steps: list[Transfers]) -> None:
     steps[2].origin[0] ^= 1
 
 
+def name_the_pair_by_another(steps: list[Transfers]) -> None:
+    """As places in a table the pairs (o, d) and (o − 1, d + N) are one."""
+    entry = np.flatnonzero(steps[-1].origin > 0)[0]
+    steps[-1].origin[entry] -= 1
+    steps[-1].destination[entry] += CLUSTER.ranks
+
+
+def receive_nowhere(steps: list[Transfers]) -> None:
+    steps[-1].target[0] = -1
+
+
 @pytest.mark.parametrize("plan", [published, pipelined])
 @pytest.mark.parametrize(
     ("change", "sentence"),
@@ -89,6 +100,8 @@ def swap_origins(steps: list[Transfers]) -> None:
         (send_nothing, "does not hold them"),
         (deliver_to_a_neighbour, "not every byte of what rank"),
         (swap_origins, r"does not hold them|not every byte"),
+        (name_the_pair_by_another, r"step \d+: the destination of a transfer is rank \d+, which is not there"),
+        (receive_nowhere, "the target of a transfer is rank -1, which is not there"),
     ],
 )
 def test_wrong_transfers_are_found(plan, change, sentence):

@@ -106,7 +106,7 @@ def test_too_few_steps() -> None:
         timed_all_to_all(fabric("torus:shape=4x4"), steps=3)
 
 
-@pytest.mark.parametrize("how", ["lost", "too early", "no link", "elsewhere", "twice", "through a rank"])
+@pytest.mark.parametrize("how", ["lost", "too early", "no link", "elsewhere", "twice", "through a rank", "backwards"])
 def test_wrong_schedules_are_refused(how: str) -> None:
     schedule = timed_all_to_all(fabric("ring:ranks=4"), chunks=2).schedule
     moves = list(schedule.transfers)
@@ -118,6 +118,7 @@ def test_wrong_schedules_are_refused(how: str) -> None:
         "elsewhere": [replace(moves[0], destination=moves[0].origin), *moves[1:]],
         "twice": [moves[0], *moves],
         "through a rank": [replace(moves[0], path=(0, 1, 2)), *moves[1:]],
+        "backwards": [replace(each, step=schedule.steps - 1 - each.step) for each in moves],
     }[how]
     with pytest.raises(PlanError):
         replay_steps(schedule.topology, schedule.demand, schedule.chunks, tuple(wrong), schedule.steps)
