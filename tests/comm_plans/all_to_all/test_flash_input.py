@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,8 +85,8 @@ def test_a_cluster_needs_all_its_keys(tmp_path):
 @pytest.mark.parametrize(
     ("matrix", "sentence"),
     [
-        (np.zeros((3, 4)), "the traffic is 3 × 4; give a square matrix"),
-        (np.zeros(4), "the traffic is 4; give a square matrix"),
+        (np.zeros((3, 4)), r"the traffic has the shape \(3, 4\); give a square matrix"),
+        (np.zeros(4), r"the traffic has the shape \(4,\); give a square matrix"),
         (np.array([[0, -1], [0, 0]]), "from rank 0 to rank 1, -1, is negative"),
         (np.array([[0, 0], [np.nan, 0]]), "from rank 1 to rank 0, nan, is not finite"),
         (np.array([[0, np.inf], [0, 0]]), "from rank 0 to rank 1, inf, is not finite"),
@@ -113,9 +114,41 @@ def test_files_that_hold_no_matrix_are_refused(tmp_path):
     empty, text = tmp_path / "empty.npy", tmp_path / "text.npy"
     empty.write_bytes(b"")
     text.write_text("0 1\n1 0\n")
-    for path in (pickled, cut, empty, text, tmp_path, tmp_path / "missing.npy"):
-        with pytest.raises(TrafficError, match=r"is no .npy file of numbers|cannot be read"):
+    for path in (pickled, cut, empty, text):
+        with pytest.raises(TrafficError, match=r"it is no \.npy file of numbers"):
             read_traffic(path)
+
+
+def test_only_ordinary_files_are_read(tmp_path):
+    pipe = tmp_path / "pipe.npy"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe, Path("/dev/null")):
+        with pytest.raises(TrafficError, match=r"is no ordinary file; name a \.npy file"):
+            read_traffic(path)
+    with pytest.raises(TrafficError, match=r"missing\.npy cannot be read: No such file"):
+        read_traffic(tmp_path / "missing.npy")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 4), 'x': ((((",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 1000000000)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-4, -4)}",
+        "{'descr': '|V0', 'fortran_order': False, 'shape': (4, 4)}",
+        "(" * 5000,
+        "print('hello')",
+    ],
+)
+def test_headers_that_lie_are_refused(tmp_path, header):
+    path = tmp_path / "traffic.npy"
+    path.write_bytes(
+        b"\x93NUMPY\x01\x00" + (len(header) + 1).to_bytes(2, "little") + header.encode() + b"\n" + bytes(128)
+    )
+    with pytest.raises(TrafficError, match=r"it is no \.npy file of numbers|has the type"):
+        read_traffic(path)
 
 
 def test_whole_numbers_of_any_type_are_taken():
