@@ -35,7 +35,8 @@ def spread_out(cluster: Cluster, traffic: Bytes) -> Iterator[Transfers]:
 def rail_aligned(cluster: Cluster, traffic: Bytes) -> Iterator[Transfers]:
     """Between servers on the card of the sender, beside the local traffic; then inside the receiving server."""
     origin, destination = _pairs(traffic)
-    relay = _local_rank(cluster, cluster.server_of[destination], origin)
+    server = cluster.server_of[destination]
+    relay = np.where(cluster.server_of[origin] == server, destination, _local_rank(cluster, server, origin))
     yield from _by_way_of(traffic, origin, relay, destination)
 
 

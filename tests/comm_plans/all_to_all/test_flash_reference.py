@@ -86,6 +86,15 @@ def test_baselines(case, profile):
     assert found == pytest.approx({name: expected[name] for name in found}, rel=NEAR)
 
 
+def test_rails_carry_traffic_beside_the_fabric():
+    """4 bytes a pair: first 4 on each card beside 4 inside, then what came for the neighbour."""
+    cluster = Cluster((2, 2), 1e-9, 0.5e-9, 0, 0)
+    steps = list(rail_aligned(cluster, np.full((4, 4), 4)))
+    inside = [int((cluster.server_of[step.source] == cluster.server_of[step.target]).sum()) for step in steps]
+    assert inside == [4, 4]
+    assert completion_seconds(cluster, steps) == pytest.approx(8 / 0.5 + 4)
+
+
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_baseline_never_beats_the_bound(name):
     cluster = Cluster((4, 2, 3), 450, 50, 0, 0)
