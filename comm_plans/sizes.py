@@ -40,8 +40,8 @@ def shown_bytes(size: float) -> str:
 
 
 def shown_bandwidth(bandwidth: float) -> str:
-    """GB/s with two decimals, or where those say nothing, three significant digits."""
-    return f"{bandwidth:.2f} GB/s" if bandwidth >= 0.1 else f"{bandwidth:.3g} GB/s"
+    """GB/s with two decimals, or below one with three significant digits."""
+    return f"{bandwidth:.2f} GB/s" if bandwidth >= 1 else f"{bandwidth:.3g} GB/s"
 
 
 def counted(number: int, what: str) -> str:

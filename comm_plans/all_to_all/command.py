@@ -62,13 +62,13 @@ def _on_topology(options: argparse.Namespace, traffic: Bytes | None) -> None:
     from comm_plans import terminal
     from comm_plans.all_to_all.direct import direct_all_to_all, load
     from comm_plans.all_to_all.direct.plan_files import check_file, save_plan
-    from comm_plans.all_to_all.show import show_routes
+    from comm_plans.all_to_all.direct.show import show_routes
     from comm_plans.sources import topology_from
 
-    if options.out is not None:
-        check_file(Path(options.out))
     if options.mode != "best":
         raise PlansError(f"--mode {options.mode} is for cluster files; leave it out for a topology")
+    if options.out is not None:
+        check_file(Path(options.out), traffic)
     topology = topology_from(options.network)
     with terminal.progress() as report:
         report("load")

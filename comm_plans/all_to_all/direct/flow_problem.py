@@ -76,6 +76,11 @@ def links_of(topology: Topology) -> Indices:
     return np.array(list(topology.capacities), dtype=np.int64).reshape(-1, 2)
 
 
+def bandwidths_of(topology: Topology) -> Floats:
+    """GB/s of each link, in the same order."""
+    return np.array([float(each) for each in topology.capacities.values()])
+
+
 def translations_of(topology: Topology, alike: bool) -> Translations:
     """Translations of the network if all pairs send `alike`; only the identity else."""
     if alike:

@@ -8,6 +8,7 @@ nobody waits for a step to end elsewhere.
 from __future__ import annotations
 
 from comm_plans.all_to_all.direct.demands import is_uniform
+from comm_plans.all_to_all.direct.flow_problem import Indices
 from comm_plans.all_to_all.direct.timed_schedule import TimedSchedule, Transfer
 from comm_plans.errors import PlansError
 from comm_plans.exports.msccl_lowering import MOST_CHUNKS_A_STEP
@@ -22,8 +23,7 @@ def all_to_all_xml(schedule: TimedSchedule) -> tuple[str, MscclReport]:
     not be the input. Raises PlansError for unequal pairs and beyond the interpreters' limits.
     """
     ranks = len(schedule.topology.ranks)
-    if not is_uniform(schedule.demand):
-        raise PlansError("the pairs of this schedule send different amounts, which MSCCL cannot say; leave traffic out")
+    check_equal(schedule.demand)
     program = _Lowering(schedule).program
     report = report_of(schedule.topology, program)
     if excess := excess_of(report):
@@ -31,6 +31,12 @@ def all_to_all_xml(schedule: TimedSchedule) -> tuple[str, MscclReport]:
     sizes = [program.chunks] * ranks
     name = f"{schedule.topology.name}_all_to_all"
     return program_text(program, name, "alltoall", sizes, sizes, in_place=False), report
+
+
+def check_equal(demand: Indices) -> None:
+    """Raise PlansError unless all pairs send the same."""
+    if not is_uniform(demand):
+        raise PlansError("the pairs send different amounts, which MSCCL cannot say; leave traffic out, or write routes")
 
 
 class _Lowering:

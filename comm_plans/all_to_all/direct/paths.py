@@ -26,5 +26,6 @@ def hops_between(topology: Topology, free_switches: bool = False) -> NDArray[np.
 def on_shortest(topology: Topology) -> NDArray[np.bool_]:
     """Which links lie on a shortest path from each rank to somewhere; N × A."""
     hops, links = hops_between(topology), links_of(topology)
-    nearer: NDArray[np.bool_] = hops[:, links[:, 0]] + 1 == hops[:, links[:, 1]]
+    before, after = hops[:, links[:, 0]], hops[:, links[:, 1]]
+    nearer: NDArray[np.bool_] = np.isfinite(before) & (before + 1 == after)
     return nearer

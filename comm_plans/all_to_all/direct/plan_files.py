@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from comm_plans.all_to_all.direct.flow_problem import Indices
 from comm_plans.all_to_all.direct.solve import DirectResult
 from comm_plans.errors import PlansError
 from comm_plans.files import check_folder, write_atomically
@@ -11,12 +12,16 @@ from comm_plans.files import check_folder, write_atomically
 ENDINGS = (".json", ".csv", ".xml")
 
 
-def check_file(path: Path) -> None:
-    """Raise PlansError unless the file is to hold something that there is, in a folder that there is."""
+def check_file(path: Path, traffic: Indices | None) -> None:
+    """Raise PlansError unless a plan for `traffic` (None: equal pairs) can be written there."""
     if path.suffix not in ENDINGS:
         raise PlansError(
             f"{str(path)[:80]!r} ends in none of .json and .csv (routes) or .xml (MSCCL, in steps); name it so"
         )
+    if path.suffix == ".xml" and traffic is not None:
+        from comm_plans.all_to_all.direct.msccl import check_equal
+
+        check_equal(traffic)
     check_folder(str(path))
 
 
@@ -27,7 +32,7 @@ def save_plan(result: DirectResult, path: Path) -> None:
     """
     from comm_plans.all_to_all.direct.route_tables import as_csv, as_json, route_table
 
-    check_file(path)
+    check_file(path, result.demand)
     if path.suffix == ".xml":
         text = _steps(result)
     else:

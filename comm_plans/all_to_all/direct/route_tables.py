@@ -7,8 +7,7 @@ import json
 from io import StringIO
 from typing import Any
 
-import numpy as np
-
+from comm_plans.all_to_all.direct.flow_problem import bandwidths_of
 from comm_plans.all_to_all.direct.rounding import default_chunks, in_chunks
 from comm_plans.all_to_all.direct.route_check import replayed
 from comm_plans.all_to_all.direct.routes import Routes
@@ -32,9 +31,8 @@ def route_table(result: DirectResult, chunks: int | None = None) -> dict[str, An
     topology, demand = result.topology, result.demand
     _check_size(result)
     chunks = default_chunks(result.routes) if chunks is None else chunks
-    bandwidth = np.array([float(each) for each in topology.capacities.values()])
     most = int(demand.max())
-    routes = in_chunks(result.routes, demand, bandwidth * float(most / result.pair_rate), chunks)
+    routes = in_chunks(result.routes, demand, bandwidths_of(topology) * float(most / result.pair_rate), chunks)
     rate = most / replayed(topology, demand, [routes])
     layers = virtual_layers(topology, routes)
     check_layers(topology, routes, layers)

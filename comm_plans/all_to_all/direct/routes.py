@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 
@@ -43,6 +44,12 @@ class Routes:
         """Places of the paths of each pair; paths of a pair lie side by side."""
         changes = np.flatnonzero((self.pair[1:] != self.pair[:-1]).any(axis=1)) + 1
         yield from np.split(np.arange(len(self)), changes)
+
+
+def single_paths(pairs: Indices, arcs: list[list[int]]) -> Routes:
+    """Routes of one path a pair. pairs: P × 2 nodes; arcs: those of each path."""
+    begin = np.cumsum([0, *map(len, arcs)])
+    return Routes(pairs, np.ones(len(pairs), dtype=np.int64), 1, begin, np.array([*chain.from_iterable(arcs)]))
 
 
 def routes_of_flow(problem: FlowProblem, flow: Floats) -> Routes:

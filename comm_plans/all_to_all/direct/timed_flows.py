@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from comm_plans.all_to_all.direct.demands import demand_of, is_uniform
-from comm_plans.all_to_all.direct.flow_problem import Indices, steady_problem, translations_of
+from comm_plans.all_to_all.direct.flow_problem import Indices, bandwidths_of, steady_problem, translations_of
 from comm_plans.all_to_all.direct.linear_program import solve_flows
 from comm_plans.all_to_all.direct.lower_bound import proved_bound
 from comm_plans.all_to_all.direct.paths import hops_between
@@ -134,7 +134,7 @@ class _Planner:
     def schedule(self, plan: _Plan, chunks: int | None) -> TimedSchedule:
         """The plan in whole chunks, replayed."""
         chunks = default_chunks(plan.routes) if chunks is None else chunks
-        bandwidth = np.array([float(each) for each in self.topology.capacities.values()])
+        bandwidth = bandwidths_of(self.topology)
         room = np.concatenate([bandwidth * max(float(each), SHORTEST) for each in plan.durations])
         held = np.full(plan.steps * len(self.topology.ranks), np.inf)
         routes = in_chunks(plan.routes, self.demand, np.concatenate([room, held]), chunks)

@@ -10,16 +10,18 @@ from direct_networks import REFERENCE, cube, gen_kautz, network, random_network,
 
 from comm_plans.all_to_all.direct import direct_all_to_all
 from comm_plans.all_to_all.direct.baselines import (
-    dimension_order_paths,
     equal_split_rate,
     least_loaded_paths,
     rate_of,
+    rates_of_others,
     shortest_path_flow,
 )
+from comm_plans.all_to_all.direct.dimension_order import dimension_order_paths, torus_shape
 from comm_plans.all_to_all.direct.host_limits import with_host_limit
 from comm_plans.all_to_all.direct.upper_bounds import cut_bound, distance_bound, moore_bound, node_bound
 from comm_plans.errors import PlansError
 from comm_plans.fabrics import fabric
+from comm_plans.topology import Link, Switch, Topology
 
 TOPOLOGIES = REFERENCE["topologies"]
 # Rates that hosts leave, for networks of 1 GB/s links: host limit → (cards forward, hosts forward).
@@ -61,6 +63,44 @@ def test_dimension_order_on_tori() -> None:
         assert rate_of(topology, dimension_order_paths(topology, (size, size))) == Fraction(1, load)
     with pytest.raises(PlansError, match="no torus of shape 3x5"):
         dimension_order_paths(fabric("ring:ranks=15"), (3, 5))
+    with pytest.raises(PlansError, match="no torus of shape 3x3"):
+        dimension_order_paths(fabric("ring:ranks=15"), (3, 3))
+
+
+def test_tori_are_recognised() -> None:
+    shapes = {"ring:ranks=6": (6,), "torus:shape=3x4": (3, 4), "torus:shape=4x3x2": (4, 3, 2), "hypercube": (2, 2, 2)}
+    assert {name: torus_shape(fabric(name)) for name in shapes} == shapes
+    for name in ("full_mesh", "ring:ranks=6,directions=1", "star", "dgx_a100", "path:ranks=4"):
+        assert torus_shape(fabric(name)) is None
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_other_way_beats_the_optimum_of_skewed_traffic(seed: int) -> None:
+    topology = random_network(seed, most=6)
+    ranks = len(topology.ranks)
+    traffic = np.random.default_rng(seed).integers(0, 1000, (ranks, ranks))
+    best = float(direct_all_to_all(topology, traffic).bound)
+    rates = dict(rates_of_others(topology, traffic))
+    assert max(rates.values()) <= best * (1 + 1e-9)
+    assert rates["all shortest paths alike"] <= rates["shortest paths only"] * (1 + 1e-6)
+
+
+def test_other_ways_carry_the_traffic_given() -> None:
+    """All 8 bytes of a ring of four go to the rank opposite; halves go both ways, or all forwards."""
+    traffic = np.zeros((4, 4), dtype=np.int64)
+    traffic[0, 2] = 8
+    assert dict(rates_of_others(fabric("ring:ranks=4"), traffic)) == pytest.approx(
+        {"shortest paths only": 2, "all shortest paths alike": 2, "least-loaded paths": 1, "dimension order": 1}
+    )
+
+
+def test_a_switch_that_nothing_reaches_changes_nothing() -> None:
+    ring = fabric("ring:ranks=4")
+    sources = Switch("s1"), Switch("s2")
+    links = (*ring.links, Link("s1", "s2", Fraction(1)), Link("s2", "s1", Fraction(1)), Link("s2", "g0", Fraction(1)))
+    odd = Topology("odd", ring.ranks, sources, links)
+    assert equal_split_rate(odd) == equal_split_rate(ring) == 0.5
+    assert rate_of(odd, shortest_path_flow(odd)) == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)

@@ -31,7 +31,9 @@ def test_what_no_file_can_hold(tmp_path: Path) -> None:
     with pytest.raises(PlansError, match="send different amounts"):
         save_plan(skewed, tmp_path / "plan.xml")
     with pytest.raises(PlansError, match=r"ends in none of \.json"):
-        check_file(tmp_path / "plan.txt")
+        check_file(tmp_path / "plan.txt", None)
+    with pytest.raises(PlansError, match="send different amounts"):
+        check_file(tmp_path / "plan.xml", skewed.demand)
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
 
@@ -60,3 +62,18 @@ def test_command_refuses_a_file_before_it_plans(name: str, tmp_path: Path, capsy
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_command_compares_with_other_routes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["all-to-all", "Pi(2,8)"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "all_to_all on Pi(2,8): 0.111 GB/s (1/9) from each rank to each other one, the network's optimum"
+    bars = [line.split("  ")[1:] for line in lines[2:]]
+    assert [bar[0] for bar in bars][:2] == ["these routes", "shortest paths only"]
+    assert [line.count("█") for line in lines[2:4]] == [40, round(40 * 9 / 11)]
+    np.save(tmp_path / "traffic.npy", np.arange(64).reshape(8, 8))
+    assert main(["all-to-all", "ring", "--traffic", str(tmp_path / "traffic.npy")]) == 0
+    told = capsys.readouterr().out
+    assert "1.723 KiB among 8 ranks in " in told
+    assert "for the largest pair, " in told
+    assert "\n  dimension order" in told
