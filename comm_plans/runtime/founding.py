@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch.distributed as dist
@@ -11,9 +10,9 @@ from comm_plans.errors import PlanError, PlansError
 from comm_plans.live import LivePlans, check_world_size
 from comm_plans.runtime.agreement import Meeting
 from comm_plans.runtime.costs import P2P, STREAMS
+from comm_plans.runtime.equipped_group import Equipment
 from comm_plans.runtime.options import PlannedOptions
 from comm_plans.runtime.p2p import P2PTransport
-from comm_plans.runtime.process_group import Equipment
 from comm_plans.runtime.routes import Routes
 from comm_plans.runtime.settlement import Told, agreed, handed_out, settle
 from comm_plans.runtime.streams import StreamTransport
@@ -32,7 +31,6 @@ class Founding:
         self._given = options
         self._options = PlannedOptions(strict=True)  # words that make no sense are an error in any case
         self._meeting = Meeting(dist.PrefixStore("settlement", self._store), self._rank, self._world_size)
-        self._plans: LivePlans | None = None
 
     def routes(self) -> Routes:
         """This rank's routes; none, with the reason, where ranks cannot settle and none of them is strict.
@@ -40,17 +38,15 @@ class Founding:
         Raises PlansError on every rank where one of them is.
         """
         try:
-            routes = settle(self._meeting, self._world_size, self._told, self._lowered)
+            return settle(self._meeting, self._world_size, self._told, self._lowered)
         except PlansError as error:
             if any(self._meeting.statements(self._options.strict)):
                 raise
             return Routes.none(str(error))
-        self._plans = routes.plans
-        return routes
 
     def equipment(self) -> Equipment:
         """The transport, and the way to settle on other plans later."""
-        return Equipment(replace(self._options, plans=self._plans), self._transport(), self._settle_again)
+        return Equipment(self._options, self._transport(), self._settle_again)
 
     def _told(self) -> Told:
         self._options = self._given or PlannedOptions.from_environment()
