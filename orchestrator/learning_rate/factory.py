@@ -45,6 +45,12 @@ POLICIES: dict[str, Kind] = {
     "one_cycle": Kind(OneCycleOptions, _scheduled),
     "plateau": Kind(PlateauOptions, lambda steps, seed, options: Plateau(steps, options)),
     "step": Kind(StepOptions, _scheduled),
+    # What the others are compared with: schedules under the name of the optimizer that conf/lr/NAME.yaml joins them to.
+    "d_adaptation": Kind(CosineOptions, _scheduled),
+    "hypergradient": Kind(ConstantOptions, _scheduled),
+    "prodigy": Kind(CosineOptions, _scheduled),
+    "schedule_free_adamw": Kind(LinearOptions, _scheduled),
+    "schedule_free_sgd": Kind(LinearOptions, _scheduled),
 }
 
 
