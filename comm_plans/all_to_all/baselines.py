@@ -14,6 +14,7 @@ import numpy as np
 from comm_plans.all_to_all.bounds import Fluid
 from comm_plans.all_to_all.cluster import Bytes, Cluster, Places
 from comm_plans.all_to_all.schedule import Transfers
+from comm_plans.all_to_all.step_times import completion_seconds
 
 
 def fan_out(cluster: Cluster, traffic: Bytes) -> Iterator[Transfers]:
@@ -56,11 +57,11 @@ BASELINES: dict[str, Callable[[Cluster, Bytes], Iterator[Transfers]]] = {
 
 
 def padded_seconds(cluster: Cluster, traffic: Bytes) -> float:
-    """Time of schedules for equal blocks: every pair between servers padded to the largest one."""
+    """Time of schedules for equal blocks: every pair padded to the largest one, between servers and inside them."""
     apart = cluster.server_of[:, None] != cluster.server_of[None, :]
-    partners = apart.sum(1).max(initial=0)
-    largest = traffic.max(initial=0, where=apart)
-    return float(partners * (largest / cluster.nic_bytes + cluster.nic_latency))
+    together = ~apart & ~np.eye(cluster.ranks, dtype=bool)
+    padded = apart * traffic.max(initial=0, where=apart) + together * traffic.max(initial=0, where=together)
+    return completion_seconds(cluster, fan_out(cluster, padded))
 
 
 def server_spread_out_seconds(cluster: Cluster, traffic: Bytes) -> float:

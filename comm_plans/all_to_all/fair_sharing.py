@@ -15,7 +15,7 @@ _DONE = 1e-9  # of its size, below which a flow has ended
 
 def fair_fan_out_seconds(cluster: Cluster, traffic: Bytes) -> float:
     """Rates are worked out anew whenever a flow ends, so the effort grows with the fourth power of the ranks: 32 take a
-    moment. The messages of a card also cost their latencies, one after another; incast losses are left out.
+    moment. The messages of a card or a switch also cost their latencies, one after another; incast losses are left out.
     """
     source, target = np.nonzero(traffic * ~np.eye(len(traffic), dtype=bool))
     out = cluster.server_of[source] != cluster.server_of[target]
@@ -26,9 +26,10 @@ def fair_fan_out_seconds(cluster: Cluster, traffic: Bytes) -> float:
         link = 4 * ranks + source * ranks + target
         sending, receiving = np.where(out, sending, link), np.where(out, receiving, link)
         kinds = np.concatenate((kinds, np.full(ranks * ranks, cluster.link_bytes)))
-    messages = np.bincount(np.concatenate((source[out], target[out] + ranks)), minlength=2 * ranks).max()
     sharing = max_min_seconds(traffic[source, target].astype(np.float64), sending, receiving, kinds)
-    return float(sharing + messages * cluster.nic_latency)
+    messages = np.maximum(np.bincount(sending, minlength=len(kinds)), np.bincount(receiving, minlength=len(kinds)))
+    latency = np.where(np.arange(len(kinds)) < 2 * ranks, cluster.nic_latency, cluster.intra_latency)
+    return float(sharing + (messages * latency).max())
 
 
 @compiled

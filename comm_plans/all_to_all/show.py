@@ -29,8 +29,10 @@ def show_schedule(result: ClusterResult, traffic: Bytes) -> None:
     )
     steps = f"{counted(result.stages, 'stage')} in {counted(len(result.schedule), 'step')}"
     print(f"{steps}, planned in {shown_seconds(result.plan_seconds)}, verified: every byte arrives exactly once")
+    if result.completion_seconds == 0:
+        return
     print(f"no schedule takes less than {shown_seconds(result.lower_bound_seconds)}: {fluid.bottleneck}")
-    if cluster.ranks <= MOST_COMPARED and result.completion_seconds > 0:
+    if cluster.ranks <= MOST_COMPARED:
         seconds = {result.mode: result.completion_seconds, **dict(_others(cluster, traffic, result.mode))}
         show_bars(sorted(seconds.items(), key=itemgetter(1)), shown_seconds)
 

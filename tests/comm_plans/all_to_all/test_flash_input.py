@@ -185,6 +185,14 @@ def test_the_command_shows_what_other_ways_would_take(tmp_path, capsys):
     assert "assuming 1 MiB from every GPU to every other" in told.err
 
 
+def test_nothing_to_send_takes_no_time(tmp_path, capsys):
+    traffic = saved(tmp_path, np.diag([2**30] * 32))
+    assert main(["all-to-all", str(written(tmp_path, GOOD)), "--traffic", str(traffic)]) == 0
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == "0 bytes among 32 GPUs in 4 servers: 0 µs"
+    assert len(others) == 1
+
+
 @pytest.mark.parametrize(
     ("matrix", "sentence"),
     [

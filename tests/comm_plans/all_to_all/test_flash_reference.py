@@ -103,6 +103,19 @@ def test_a_baseline_never_beats_the_bound(name):
     assert completion_seconds(cluster, BASELINES[name](cluster, traffic)) >= bound
 
 
+@pytest.mark.parametrize("fabric", ["switch", "mesh"])
+def test_traffic_inside_servers_counts_in_every_baseline(fabric):
+    """7 messages of 1 MiB from each GPU of one server: one after another through a switch, at once over a mesh."""
+    cluster = Cluster((8,), 448, 50, 1e-6, 1e-6, fabric)
+    traffic = np.full((8, 8), 2**20)
+    expected = 7 * 2**20 / 448e9 + (7e-6 if fabric == "switch" else 1e-6)
+    times = [padded_seconds(cluster, traffic), fair_fan_out_seconds(cluster, traffic)]
+    times += [
+        completion_seconds(cluster, BASELINES[name](cluster, traffic)) for name in ("rail-aligned", "hierarchical")
+    ]
+    assert times == pytest.approx([expected] * 4)
+
+
 @pytest.mark.parametrize("profile", ["H200", "MI300X"])
 @pytest.mark.parametrize("case", ONE_STAGE, ids=lambda case: f"{case['S']}x{case['G']} {case['kind']}")
 def test_fluid_times_of_single_stages(case, profile):
