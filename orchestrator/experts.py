@@ -1,5 +1,6 @@
 """Experts that come with the project, against the workers that hold them and the cluster they are planned for."""
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ def settle_experts(task: Json, workers: int, topology: str | None) -> None:
     topology: a file or fabric on whose hosts the workers will stand, if that is known. UserError names the wrong key.
     """
     if task["_target_"] == _TASK:
+        _check_balance(task["balance"])
         if task["cluster"] is not None:
             task["cluster"] = cluster_document(_cluster(task["cluster"], workers, topology))
         if task["model"]["_target_"] == _MODEL:
@@ -53,6 +55,11 @@ def _on_hosts(topology: str | None) -> Cluster:
             "that names a file or a fabric"
         )
     return cluster_of(topology_from(topology))
+
+
+def _check_balance(weight: float) -> None:
+    if not 0 <= weight < inf:
+        raise UserError(f"task.balance is {weight}, and must be 0 or more and finite")
 
 
 def _check_sizes(model: Json, workers: int) -> None:

@@ -64,6 +64,8 @@ def test_without_a_cluster_nothing_is_planned() -> None:
         ("model.top_k=0", "model.top_k is 0"),
         ("model.every=3", "model.every is 3, and must be at least 1 and at most model.layers = 2"),
         ("model.experts=many", "model.experts"),
+        ("task.balance=-1", "task.balance is -1, and must be 0 or more and finite"),
+        ("task.balance=nan", "task.balance is nan"),
         (in_place(servers=3), "task.cluster has 3 GPUs and cluster.workers=2"),
         (in_place(nic_bandwidth=0), "task.cluster: nic_bandwidth is 0"),
         (in_place(wires=7), "task.cluster: the key 'wires' is unknown"),
