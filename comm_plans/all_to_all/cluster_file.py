@@ -23,7 +23,9 @@ KEYS = (*NEEDED, "intra_latency", "nic_latency", "intra_fabric")
 
 
 def is_cluster_file(path: Path) -> bool:
-    """Whether the file is a mapping with the key `servers`, which no topology has."""
+    """Whether the file is a mapping with the key `servers`, which no topology has; a pipe, read but once, is not."""
+    if not path.is_file():
+        return False
     try:
         document = _document(path)
     except PlansError:

@@ -46,6 +46,8 @@ def test_a_topology_is_no_cluster(tmp_path):
     assert is_cluster_file(written(tmp_path, GOOD))
     assert not is_cluster_file(written(tmp_path, {"ranks": ["a", "b"], "cables": [["a", "b", 1]]}))
     assert not is_cluster_file(tmp_path / "missing")
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_cluster_file(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(
