@@ -81,11 +81,11 @@ def _links(topology: Topology) -> Iterator[LabLink]:
 
 
 def _rate(bandwidth: Fraction, ends: tuple[str, str]) -> int:
-    return checked_rate(round(bandwidth * BITS), f"link {ends[0]} → {ends[1]}")
+    return checked_rate(round(bandwidth * BITS), f"link {ends[0]} → {ends[1]} of {float(bandwidth):g} GB/s")
 
 
-def checked_rate(rate: int, where: str) -> int:
-    """The rate in bit/s, if the kernel can shape to it. Raises LabError."""
+def checked_rate(rate: int, what: str) -> int:
+    """The rate in bit/s, if the kernel can shape to it. Raises LabError, which says `what` has that rate."""
     if not SLOWEST <= rate <= FASTEST:
-        raise LabError(f"{where}: {rate} bit/s cannot be shaped; use 1 kbit/s to 100 Gbit/s (0.000000125 to 12.5 GB/s)")
+        raise LabError(f"{what} cannot be shaped; use 1 kbit/s to 100 Gbit/s (0.000000125 to 12.5 GB/s)")
     return rate

@@ -46,7 +46,9 @@ def interface(peer: int) -> str:
 def find_link(state: LabState, name: str) -> LabLink:
     """The link that a person writes as `h0-h1`, in either order. Raises LabError for one that is not there."""
     found = [link for link in state.links if name in {"-".join(link.ends), "-".join(link.ends[::-1])}]
-    if len(found) != 1:
+    if len(found) > 1:
+        raise LabError(f"{name} names {len(found)} links of {state.topology}; give its nodes names without -")
+    if not found:
         names = ", ".join("-".join(link.ends) for link in state.links[:8])
-        raise LabError(f"{name} is not one link of {state.topology}; name one as it has them, such as {names}")
+        raise LabError(f"{name or 'nothing'} is no link of {state.topology}; name one as it has them, such as {names}")
     return found[0]

@@ -15,7 +15,7 @@ from lab.blueprint import blueprint, digest
 from lab.build import build
 from lab.latency import add_latencies
 from lab.management import build_management
-from lab.namespaces import end_processes, present
+from lab.namespaces import end_processes, present, remove
 from lab.ray_nodes import start_ray
 from lab.shell import require, run, supports
 from lab.state_file import claim, save
@@ -57,13 +57,13 @@ def down() -> bool:
     require()
     state = LabState.load()
     end_processes(state)
-    for name in sorted(_namespaces(state) & present()):
-        run("ip", "netns", "del", name)
     if state.management and _has_interface(state.management.interface):
         run("ip", "link", "del", state.management.interface)
+    for name in sorted(_namespaces(state) & present()):
+        remove(name)
     if state.ray_folder:
         shutil.rmtree(state.ray_folder, ignore_errors=True)
-    LabState.path().unlink()
+    LabState.path().unlink(missing_ok=True)  # another `down` may be at work
     return True
 
 

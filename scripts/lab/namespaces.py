@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
-from comm_plans.lab_state import LabState
+from comm_plans.lab_state import LabError, LabState
+from lab.shell import run
 
 FOLDER = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
@@ -22,6 +23,15 @@ MARK = "NETWORK_LAB_MARK"
 def present() -> set[str]:
     """Names of the namespaces on this machine."""
     return {path.name for path in FOLDER.glob("*")}
+
+
+def remove(namespace: str) -> None:
+    """Remove a namespace, unless somebody else is quicker. Raises LabError."""
+    try:
+        run("ip", "netns", "del", namespace)
+    except LabError:
+        if namespace in present():
+            raise
 
 
 def enter(namespace: str | Path) -> None:

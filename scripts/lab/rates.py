@@ -24,7 +24,7 @@ def parse_rate(text: str) -> int:
         amount = None
     if matched is None or amount is None:
         raise LabError(f"{text[:40]!r} is no rate; write 10mbit, or GB/s as in a topology file: 0.00125")
-    return checked_rate(round(amount * UNITS[matched[2]]), text)
+    return checked_rate(round(amount * UNITS[matched[2]]), f"a rate of {text[:40]}")
 
 
 def shaper(rate: int) -> str:

@@ -14,6 +14,7 @@ TOOLS = ("ip", "tc")
 MEANINGS = {  # what ip and tc say → what it means
     "Unknown device type": "the kernel has no veth or bridge devices; load them with modprobe veth bridge",
     "kind is unknown": "the kernel cannot shape with tbf; load it with modprobe sch_tbf",
+    "Cannot open network namespace": "a namespace of the lab is gone; run down, then up again",
     "Operation not permitted": "the system forbids making networks; a container must be started with --privileged",
 }
 

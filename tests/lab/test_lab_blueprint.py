@@ -64,7 +64,7 @@ def test_names_that_no_namespace_could_have(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("{ranks: [a, b], links: [[a, b, 1]]}", "link a → b has no way back"),
-        ("{ranks: [a, b], cables: [[a, b, 1e-12]]}", "cannot be shaped; use 1 kbit/s to 100 Gbit/s"),
+        ("{ranks: [a, b], cables: [[a, b, 1e-12]]}", r"link a → b of 1e-12 GB/s cannot be shaped; use 1 kbit/s to"),
         ("{ranks: [a, b], cables: [[a, b, 300]]}", "cannot be shaped"),
         (json.dumps({"ranks": [str(rank) for rank in range(300)]}), "300 nodes are more than the 250"),
     ],
@@ -91,16 +91,21 @@ def test_what_is_no_rate_is_a_sentence(text: str) -> None:
         parse_rate(text)
 
 
+def test_a_rate_beyond_all_measure_is_told_as_it_was_written() -> None:
+    with pytest.raises(LabError, match="a rate of 1e300gbit cannot be shaped; use 1 kbit/s to 100 Gbit/s"):
+        parse_rate("1e300gbit")
+
+
 def test_links_are_found_in_either_order_and_with_dashes_in_names(tmp_path: Path) -> None:
     lab = blueprint(written(tmp_path, "{ranks: [a-1, b], cables: [[a-1, b, 0.001]]}"))
     assert find_link(lab, "a-1-b") == find_link(lab, "b-a-1") == lab.links[0]
-    with pytest.raises(LabError, match=r"a-b is not one link of .*, such as a-1-b"):
+    with pytest.raises(LabError, match=r"a-b is no link of .*, such as a-1-b"):
         find_link(lab, "a-b")
 
 
 def test_a_link_that_could_be_two_is_refused(tmp_path: Path) -> None:
     lab = blueprint(written(tmp_path, "{ranks: [a, a-b, b-c, c], cables: [[a, b-c, 1], [a-b, c, 1], [c, a, 1]]}"))
-    with pytest.raises(LabError, match="a-b-c is not one link"):
+    with pytest.raises(LabError, match=r"a-b-c names 2 links of .*; give its nodes names without -"):
         find_link(lab, "a-b-c")
 
 

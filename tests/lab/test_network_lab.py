@@ -15,7 +15,7 @@ import pytest
 from lab import life
 from lab.blueprint import blueprint, prefix
 from lab.faults import cut
-from lab.namespaces import present, processes
+from lab.namespaces import present, processes, remove
 from lab.report import reachability
 from lab.shell import run
 from lab_flows import BURST, Pair, goodputs
@@ -152,6 +152,24 @@ def test_a_run_that_is_told_to_end_cleans_up(star: Path, number: signal.Signals)
     assert not processes(lab)
 
 
+def test_a_lab_can_be_taken_down_while_a_run_is_about_to(star: Path, network_lab: Command) -> None:
+    command = [sys.executable, str(SCRIPT), "run", str(star), "--", "sleep", "1000"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as ours:
+        until(lambda: LabState.path().exists() and len(processes(LabState.load())) >= 4)
+        assert (network_lab("down").returncode, ours.wait(60)) == (0, 128 + signal.SIGTERM)
+        assert ours.stderr
+        assert not ours.stderr.read()
+    assert not own_namespaces()
+
+
+def test_a_namespace_that_is_gone_is_a_sentence(star: Path, network_lab: Command) -> None:
+    with life.standing(star) as lab:
+        remove(lab.ranks[0].namespace)
+        remove(lab.ranks[0].namespace)
+        done = network_lab("degrade", star, "h0-switch", "10mbit")
+        assert done.stderr == "network_lab: a namespace of the lab is gone; run down, then up again\n"
+
+
 @pytest.mark.parametrize("made", [1, 25])
 def test_down_clears_what_a_killed_up_left(tmp_path: Path, network_lab: Command, made: int) -> None:
     file = tmp_path / "ring.yaml"
@@ -224,7 +242,7 @@ def test_degrading_what_is_not_there_is_a_sentence(star: Path, network_lab: Comm
     with life.standing(star):
         done = network_lab("degrade", star, "h0-h1", "10mbit")
         assert (done.returncode, done.stdout) == (2, "")
-        assert "h0-h1 is not one link of" in done.stderr
+        assert "h0-h1 is no link of" in done.stderr
 
 
 def test_a_lab_that_lacks_a_part_is_a_sentence_and_can_be_taken_down(star: Path, network_lab: Command) -> None:
