@@ -18,7 +18,7 @@ from benchmark_parts.live_plans.summary import summarise
 from comm_plans.errors import PlansError
 
 SIZES = (8 * MIB, 32 * MIB)
-REPEATS = 5
+REPEATS = 3
 LOOPBACK_REPEATS = 15
 
 
