@@ -95,7 +95,7 @@ def _run(overrides: Sequence[str]) -> int:
         if statuses[-1] > _KILLED:
             sys.exit(statuses[-1])  # told to stop: the runs that would follow are not started
 
-    sys.argv = ["orchestrate run", *overrides]
+    sys.argv = ["orchestrate run", *map(_quoted, overrides)]
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(one)()
     except Exception as error:
@@ -105,6 +105,13 @@ def _run(overrides: Sequence[str]) -> int:
     if len(folders) > 1:
         _show_comparison([folder for folder in folders if folder.exists()])
     return max(statuses, default=0)
+
+
+def _quoted(override: str) -> str:
+    """`topology=torus:shape=4x4` in quotes: in Hydra's grammar `=` and `(` have meanings of their own."""
+    key, _, value = override.partition("=")
+    bare = key == "topology" and not value.startswith(("'", '"'))
+    return f"topology='{value}'" if bare and {"=", "("} & set(value) else override
 
 
 def _folder_of_this_run() -> Path:

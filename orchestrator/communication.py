@@ -7,6 +7,7 @@ from orchestrator.events import CommunicationMeasured, PlanChosen
 from orchestrator.words import duration_text
 
 ROW_NAMES = ("collective", "by plan", "bytes", "predicted", "measured", "rate by plan", "other ways", "bytes")
+OF_GRADIENTS = "all_reduce"  # the collective
 _GIGA = 1e9
 
 
@@ -16,6 +17,15 @@ def plan_sentence(plan: PlanChosen) -> str:
     origin = {"cache": "from the cache", "solved": "solved and verified"}[plan.source]
     speed = shown_bandwidth(bandwidth(plan))
     return f"{plan.collective} on {plan.network} by plan ({origin} in {duration_text(plan.seconds)}): {speed}{optimum}"
+
+
+def measured_sentence(measured: CommunicationMeasured) -> str:
+    """How many of the gradients' collectives went by plan, and the rule that said which."""
+    row = measured.rows.get(OF_GRADIENTS, {})
+    planned, others = (int(row.get(calls, 0)) for calls in ("planned_calls", "other_calls"))
+    rate = measured_bandwidth(measured, OF_GRADIENTS)
+    speed = "" if rate is None else f" at {shown_bandwidth(rate)}"
+    return f"{planned:,} of {planned + others:,} {OF_GRADIENTS} by plan{speed} ({measured.rule.splitlines()[-1]})"
 
 
 def bandwidth(plan: PlanChosen) -> float:

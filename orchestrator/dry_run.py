@@ -65,6 +65,15 @@ def _each_worker(config: Config) -> str:
 def _gradients(config: Config) -> str:
     if config.communication.method == "backend":
         return f"by the backend's own all_reduce ({config.communication.backend})"
+    from orchestrator.network import AUTO, named
+
+    try:
+        if config.topology != AUTO:
+            named(config.topology, config.cluster.workers)
+    except UserError as error:
+        if config.communication.strict:
+            raise
+        return f"by the backend's own all_reduce: {error}"
     return f"by a plan for topology={config.topology}, over {config.communication.transport}"
 
 

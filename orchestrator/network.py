@@ -36,6 +36,11 @@ def site(word: str, address: str, workers: int, cpus: float, nodes: Sequence[Nod
         return _pinned_by_name(topology_from(lab_topology()), nodes)
     if word == AUTO:
         return _told_by_nodes(workers, cpus, nodes, speeds)
+    return _placed(named(word, workers), word, nodes)
+
+
+def named(word: str, workers: int) -> Topology:
+    """The network that `topology=word` names. Raises UserError where it is none, or not one of so many workers."""
     try:
         topology = topology_from(word)
     except PlansError as error:
@@ -44,7 +49,7 @@ def site(word: str, address: str, workers: int, cpus: float, nodes: Sequence[Nod
         raise UserError(
             f"topology={word} has {len(topology.ranks)} ranks and cluster.workers={workers}; make them equal"
         )
-    return _placed(topology, word, nodes)
+    return topology
 
 
 def _placed(topology: Topology, word: str, nodes: Sequence[Node]) -> Site:

@@ -7,12 +7,11 @@ from comm_plans.exports.svg import svg
 from comm_plans.live import LivePlans, plans_for
 from comm_plans.question import Question
 from orchestrator.cluster.nodes import link_speeds, living_nodes
+from orchestrator.communication import OF_GRADIENTS
 from orchestrator.config import Config
 from orchestrator.errors import UserError
 from orchestrator.events import Json, PlanChosen
 from orchestrator.network import Site, site
-
-_COLLECTIVE = "all_reduce"
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def _site(config: Config) -> Site:
 
 
 def _planned(network: Site, workers: int) -> PlanChoice:
-    live = plans_for(network.topology, workers, collectives=[_COLLECTIVE])
+    live = plans_for(network.topology, workers, collectives=[OF_GRADIENTS])
     remarks = (network.remark,) if network.remark else ()
     return PlanChoice(_event(live), live.to_documents(), network.pins, remarks)
 

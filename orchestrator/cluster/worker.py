@@ -1,6 +1,7 @@
 """One rank of a job, as a Ray actor holds it: it builds the trainer and does what the driver calls for."""
 
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.cluster.job_spec import JobSpec
+from orchestrator.errors import UserError
 
 if TYPE_CHECKING:
     from comm_plans.runtime.options import PlannedOptions
@@ -190,7 +192,7 @@ class Worker:
         from trainers.communication import join_store, process_group
 
         if self._spec.interface:
-            os.environ["GLOO_SOCKET_IFNAME"] = self._spec.interface
+            os.environ["GLOO_SOCKET_IFNAME"] = _present(self._spec.interface, self._rank)
         if self._spec.world_size == 1:
             return
         if self._rank > 0:
@@ -209,6 +211,17 @@ class Worker:
         plans = LivePlans.from_documents(self._spec.plans)
         options = {"interface": self._spec.interface, "deadline": _SILENCE, **self._spec.planned_options}
         return PlannedOptions(plans=plans, **options)
+
+
+def _present(interface: str, rank: int) -> str:
+    """The network interface, which this node must have. Raises UserError."""
+    names = [name for _, name in socket.if_nameindex()]
+    if interface not in names:
+        raise UserError(
+            f"communication.interface={interface} is not there on the node of rank {rank}; "
+            f"name one of {', '.join(names)}"
+        )
+    return interface
 
 
 def rank_file(rank: int) -> str:

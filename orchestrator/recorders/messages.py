@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.communication import plan_sentence
-from orchestrator.events import JobReady, Json, PlanChosen, RunEnded, RunResumed, RunStarted
+from orchestrator.communication import measured_sentence, plan_sentence
+from orchestrator.events import CommunicationMeasured, JobReady, Json, PlanChosen, RunEnded, RunResumed, RunStarted
 from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
 from orchestrator.recorders.secrets import mask
 from orchestrator.words import count_text, duration_text, loss_text, policy_name, rate_text, task_name
@@ -45,6 +45,11 @@ def workers(event: JobReady) -> RenderableType:
 def plan(event: PlanChosen) -> RenderableType:
     """How gradients will travel."""
     return Text(plan_sentence(event))
+
+
+def communication(event: CommunicationMeasured) -> RenderableType:
+    """How gradients have travelled."""
+    return Text(measured_sentence(event))
 
 
 def interval(found: RangeFound) -> RenderableType:

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from orchestrator.events import (
+    CommunicationMeasured,
     Event,
     ForecastMade,
     JobReady,
@@ -63,6 +64,8 @@ class TerminalRecorder:
                 self._print(messages.workers(event))
             case PlanChosen() if event.source != "none":
                 self._print(messages.plan(event))
+            case CommunicationMeasured():
+                self._print(messages.communication(event))
             case RangeChosen():
                 self._print(messages.interval(event.found))
             case ForecastMade():

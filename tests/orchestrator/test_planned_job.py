@@ -12,6 +12,7 @@ from comm_plans import solve
 from comm_plans.fabrics import fabric
 from orchestrator.cluster.connection import Cluster
 from orchestrator.cluster.job import Job, JobSpec
+from orchestrator.errors import UserError
 
 RATES = [0.05] * 6
 
@@ -68,3 +69,9 @@ def test_runs_by_plan_repeat_to_the_bit(cluster: Cluster, tmp_path: Path) -> Non
     first, _ = trained(by_plan(3, "streams"), tmp_path / "first")
     second, _ = trained(by_plan(3, "streams"), tmp_path / "second")
     assert first == second
+
+
+def test_an_interface_that_a_node_lacks_is_a_sentence(cluster: Cluster) -> None:
+    words = r"communication\.interface=eth999 is not there on the node of rank [01]; name one of .*lo"
+    with Job(replace(spec(2), interface="eth999")) as job, pytest.raises(UserError, match=words):
+        job.start()

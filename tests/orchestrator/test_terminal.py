@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator.events import Event, RateChosen, RunEnded, RunStarted, StepsTrained, Warned
+from orchestrator.events import CommunicationMeasured, Event, RateChosen, RunEnded, RunStarted, StepsTrained, Warned
 from orchestrator.journal_file import read_journal
 from orchestrator.recorders.terminal import TerminalRecorder
 from orchestrator.words import clock_text, duration_text, loss_text, rate_text
@@ -47,6 +47,15 @@ def test_a_piped_run_tells_everything_in_plain_text() -> None:
         "compare  orchestrate compare",
         "score    orchestrate run evaluate=outputs/2026-11-30/12-00-00",
     ]
+
+
+def test_how_gradients_travelled_and_why_is_told_at_the_end() -> None:
+    rule = "plans for pair (file, 0 s)\nall_reduce: by plan from 1 KiB; 8 MiB take 1 s by plan, 2 s by gloo"
+    moved = {"planned_calls": 3, "planned_bytes": 10**9, "measured_seconds": 2.0, "other_calls": 1}
+    text = shown([CommunicationMeasured(20, rule, {"all_reduce": moved})], terminal=False)
+    assert text == f"3 of 4 all_reduce by plan at 0.5 GB/s ({rule.splitlines()[1]})\n"
+    text = shown([CommunicationMeasured(20, "no plan; every collective goes by the inner group", {})], terminal=False)
+    assert text == "0 of 0 all_reduce by plan (no plan; every collective goes by the inner group)\n"
 
 
 def test_progress_lines_in_a_pipe_come_every_five_seconds() -> None:
