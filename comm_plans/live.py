@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from comm_plans.cache import PlanCache
 from comm_plans.errors import PlanError, PlansError
 from comm_plans.plan import Plan, read_document
 from comm_plans.streaming import quickest_plan
 from comm_plans.topology import Switch, Topology
+
+if TYPE_CHECKING:
+    from comm_plans.cache import PlanCache
 
 UNROOTED = ("all_reduce", "all_gather", "reduce_scatter")
 ROOTED = ("broadcast", "reduce")
@@ -74,6 +76,8 @@ def plans_for(
     cache: where plans are kept; the user's own by default.
     Raises PlansError (one sentence) where the network has other ranks than the job or cannot carry a collective.
     """
+    from comm_plans.cache import PlanCache
+
     check_world_size(topology, world_size)
     started = perf_counter()
     network = replace(topology, switches=tuple(Switch(switch.name) for switch in topology.switches))

@@ -17,6 +17,7 @@ from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Cost
 from orchestrator.learning_rate.turns import steps_in_turn
+from orchestrator.network import AUTO, named
 from orchestrator.run_folder import RESULT
 from orchestrator.training import probe_replicas
 from orchestrator.words import count_text, duration_text, policy_name, task_name
@@ -65,8 +66,6 @@ def _each_worker(config: Config) -> str:
 def _gradients(config: Config) -> str:
     if config.communication.method == "backend":
         return f"by the backend's own all_reduce ({config.communication.backend})"
-    from orchestrator.network import AUTO, named
-
     try:
         if config.topology != AUTO:
             named(config.topology, config.cluster.workers)
