@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from comm_plans.runtime.aliases import writable
 from comm_plans.runtime.program import RankProgram, TreePart
 from comm_plans.runtime.transport import Job, TransportError
 
@@ -47,7 +48,7 @@ class Task:
         self.job = Job()
         self.program = program
         self.deadline = deadline
-        self._buffer = buffer
+        self._buffer = writable(buffer)
         self._heard = monotonic()
         self._lanes = lanes
         self._lock = Lock()
@@ -125,6 +126,9 @@ class Lane:
                 self._carry(task)
             except TransportError as error:
                 self._failed(error)
+                return
+            except Exception as error:  # in a thread nobody else would hear of it
+                self._failed(TransportError(f"the {task.program.collective} broke off: {error}"))
                 return
             task.left()
 

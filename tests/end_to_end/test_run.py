@@ -39,7 +39,7 @@ def test_everything_is_recorded_in_mlflow(finished: Path) -> None:
     client = MlflowClient(f"sqlite:///{finished.parent}/outputs/mlflow.db")
     run = client.get_run(result["mlflow_run_id"])
     assert run.info.status == "FINISHED"
-    assert [point.step for point in client.get_metric_history(run.info.run_id, "train/loss")][-1] == 59
+    assert [point.step for point in client.get_metric_history(run.info.run_id, "train/loss")][-1] == 599
     assert "lr" in run.data.metrics
     assert "lr" not in run.data.params
     artifacts = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}

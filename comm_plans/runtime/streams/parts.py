@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from comm_plans.runtime.aliases import writable
 from comm_plans.runtime.program import RankProgram, TreePart
 from comm_plans.runtime.streams.ends import End, Inlet, Outlet
 from comm_plans.runtime.streams.flow import Adding, Countdown, Landing, Mark, Sending
@@ -42,8 +43,8 @@ def layout(program: RankProgram, elements: int, item: int) -> Layout:
 def hand_out(job: Countdown, rank: int, pieces: tuple[Piece, ...], buffer: Tensor, ends: Mapping[Wire, End]) -> None:
     """Give each end of a connection its parts of the job, in the order of the trees."""
     if pieces:
-        array = buffer.detach().view(torch.uint8).numpy()
-        numbers = torch.from_numpy(array).view(buffer.dtype)  # an alias that may be written, whatever the buffer is
+        numbers = writable(buffer)
+        array = numbers.view(torch.uint8).numpy()
     for piece in pieces:
         low, high = piece.low * buffer.element_size(), piece.high * buffer.element_size()
         _Course(job, rank, piece, numbers[piece.low : piece.high], array.data[low:high], ends).run()
