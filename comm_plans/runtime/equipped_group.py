@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -56,6 +57,7 @@ class EquippedGroup(dist.ProcessGroup):
         self._rank, self._ranks = rank, world_size
         self._counters = Counters()
         self._failure: TransportError | None = None
+        self._met: set[str] = set()
 
     def equip(self, inner: dist.ProcessGroup, routes: Routes, equipment: Equipment | None) -> None:
         """Give it what it works with; without equipment nothing goes by plan."""
@@ -115,11 +117,27 @@ class EquippedGroup(dist.ProcessGroup):
     def _go(self, program: RankProgram, call: Call) -> dist.Work:
         assert self._equipment
         self._check()
+        self._meet(program)
         size_bytes = call.buffer.nbytes
         self._counters.planned(program.collective, size_bytes)
         job = self._equipment.transport.submit(program, call.buffer)
         job.add_done_callback(lambda job: self._ended(job, program, size_bytes))
         return PlannedWork(job, call.finish)
+
+    def _meet(self, program: RankProgram) -> None:
+        """Come together for a program's first use: each rank hears from each other one, and so of one that is gone.
+
+        Transports meet in the store, where a rank that never comes would be waited for.
+        """
+        if program.digest in self._met:
+            return
+        try:
+            self._inner.alltoall_base(torch.zeros(self._ranks), torch.zeros(self._ranks), [], []).wait()
+        except RuntimeError as error:
+            gone = f"a rank did not come to the first {program.collective}; look at the others' output for the cause"
+            self._failure = TransportError(gone)
+            raise self._failure from error
+        self._met.add(program.digest)
 
     def _ended(self, job: Job, program: RankProgram, size_bytes: int) -> None:
         if job.error:

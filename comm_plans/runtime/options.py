@@ -43,6 +43,10 @@ class PlannedOptions:
     deadline: float = 5.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.topology, Topology | str | None):
+            raise PlansError(f"topology is a {type(self.topology).__name__}; give a Topology, or its file as text")
+        if not isinstance(self.plans, LivePlans | tuple | None):
+            raise PlansError(f"plans is a {type(self.plans).__name__}; give LivePlans, or a tuple of file names")
         if self.transport not in TRANSPORTS:
             raise PlansError(f"{self.transport!r} is no transport; take {' or '.join(TRANSPORTS)}")
         if self.threshold_bytes is not None and self.threshold_bytes < 0:

@@ -75,14 +75,14 @@ class P2PTransport:
             lane.end()
 
     def close(self, reason: str = "the transport was closed") -> None:
-        """Fail open jobs and end all threads; one that hangs in a receive ends at its deadline."""
+        """Fail open jobs and end all threads, but for those that hang in a receive or in a store that is stopped."""
         self._fail(TransportError(reason))
         for lanes in self._lanes.values():
             for lane in lanes:
                 lane.end(0.0 if lane.waiting_for is not None else 1.0)
         self._lanes.clear()
         self._board.close()
-        self._thread.join()
+        self._thread.join(1.0)
 
     def _open(self, program: RankProgram) -> list[Lane]:
         rank, world_size = program.rank, program.world_size

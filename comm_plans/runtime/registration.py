@@ -6,6 +6,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from comm_plans.errors import PlansError
 from comm_plans.runtime.founding import Founding
 from comm_plans.runtime.inner_group import inner_group
 from comm_plans.runtime.options import PlannedOptions
@@ -23,6 +24,8 @@ def register() -> None:
 
 def _create(about: Any, options: PlannedOptions | None) -> PlannedGroup:
     """A group; called by torch on each of its ranks. about: torch's store, rank, size and timeout of the group."""
+    if not isinstance(options, PlannedOptions | None):
+        raise PlansError(f"pg_options is a {type(options).__name__}; give comm_plans.runtime.PlannedOptions")
     group = PlannedGroup(about.group_rank, about.group_size)
     inner = inner_group(about.store, about.group_rank, about.group_size, about.timeout, (group,))
     if options is None and _is_part_of_world(about):

@@ -70,7 +70,9 @@ def settle(
     """
     own = _agreed(meeting, told, Told.statement)
     plans = handed_out(meeting, lambda: own.find(world_size))
-    return Routes.none(NO_NETWORK) if plans is None else agreed(meeting, lambda: lowered(own, plans()))
+    if plans is None:
+        raise PlansError(NO_NETWORK)
+    return agreed(meeting, lambda: lowered(own, plans()))
 
 
 def handed_out(meeting: Meeting, find: Callable[[], LivePlans | None]) -> Callable[[], LivePlans] | None:

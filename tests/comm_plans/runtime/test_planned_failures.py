@@ -71,6 +71,25 @@ def test_a_killed_rank_is_an_error_everywhere(transport: str) -> None:
         assert seconds < 5
 
 
+def comes_alone(rank: int, store: dist.Store, options: PlannedOptions) -> tuple[str, float]:
+    made(store, rank, options)
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    begun = time.monotonic()
+    with pytest.raises(RuntimeError) as caught:
+        dist.all_reduce(torch.ones(1000))
+    dist.destroy_process_group()
+    return str(caught.value), time.monotonic() - begun
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_rank_that_dies_before_the_first_collective_is_not_waited_for(transport: str) -> None:
+    results = run_ranks(8, comes_alone, options_for(transport, slow_plans()), lost={2})
+    for message, seconds in results[:2] + results[3:]:
+        assert message == "a rank did not come to the first all_reduce; look at the others' output for the cause"
+        assert seconds < 10
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_stopped_rank_is_an_error_at_the_deadline(transport: str) -> None:
     options = options_for(transport, slow_plans())
