@@ -37,7 +37,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow

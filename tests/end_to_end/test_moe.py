@@ -29,7 +29,8 @@ def run(place: Path, name: str, *overrides: str) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 4])
 def test_it_learns_and_mlflow_knows_skew_and_times(workers: int, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 

@@ -46,7 +46,7 @@ def trained(job_spec: JobSpec, weights: Path) -> tuple[str, object]:
         return job.weights_sha256(), job.communication()
 
 
-@pytest.mark.parametrize("transport", ["streams", "p2p"])
+@pytest.mark.parametrize("transport", ["streams", pytest.param("p2p", marks=pytest.mark.slow)])
 def test_two_workers_end_with_the_same_weights_to_the_bit(cluster: Cluster, tmp_path: Path, transport: str) -> None:
     own_way, nothing = trained(spec(2), tmp_path / "own")
     planned, said = trained(by_plan(2, transport), tmp_path / "planned")
@@ -57,6 +57,7 @@ def test_two_workers_end_with_the_same_weights_to_the_bit(cluster: Cluster, tmp_
     json.dumps(said)
 
 
+@pytest.mark.slow
 def test_four_workers_end_with_the_same_weights_but_for_rounding(cluster: Cluster, tmp_path: Path) -> None:
     trained(spec(4), tmp_path / "own")
     trained(by_plan(4, "streams"), tmp_path / "planned")
@@ -65,6 +66,7 @@ def test_four_workers_end_with_the_same_weights_but_for_rounding(cluster: Cluste
         torch.testing.assert_close(planned[name], tensor, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_runs_by_plan_repeat_to_the_bit(cluster: Cluster, tmp_path: Path) -> None:
     first, _ = trained(by_plan(3, "streams"), tmp_path / "first")
     second, _ = trained(by_plan(3, "streams"), tmp_path / "second")

@@ -87,6 +87,7 @@ def test_replicas_change_nothing_but_the_time(cluster: Cluster, ranks: int, coun
         assert carried_through(job, replicas, probes) == ([each for each in events if each not in probes], weights)
 
 
+@pytest.mark.slow
 def test_a_replica_that_dies_ends_all_in_a_sentence(cluster: Cluster) -> None:
     with job_and_replicas(SPEC, 1) as (job, replicas):
         start_together(job, replicas)
