@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import multiprocessing
 import signal
 import traceback
@@ -36,8 +37,11 @@ def run_ranks(world: int, work: Callable[..., Any], *args: object, lost: Collect
         context.Process(target=_rank, args=(rank, pipe, work, args), daemon=True)
         for rank, (_, pipe) in enumerate(pipes)
     ]
+    gc.collect()
+    gc.freeze()  # what a rank inherits, such as the store of an earlier failure, it must not take down
     for process in processes:
         process.start()
+    gc.unfreeze()
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # its thread would not bear a fork
     for pipe, _ in pipes:
         pipe.send(store.port)
