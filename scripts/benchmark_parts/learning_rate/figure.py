@@ -9,9 +9,10 @@ from benchmark_parts.learning_rate.arm import Row
 from benchmark_parts.learning_rate.summary import METHOD, Results
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import NullFormatter
 
 COLUMNS = 3
+CROWDED = 5  # a panel over more than this factor has ticks at powers of ten alone
 MARGIN = 0.95  # panels reach from a little below the lowest loss to a little above the method's first after its search
 
 
@@ -38,9 +39,10 @@ def _panel(panel: Axes, results: Results, task: str) -> None:
         panel.plot(steps, losses, label=family, lw=2.4 if ours else 1.1, color="black" if ours else None)
     panel.axvline(results.steps(task), color="grey", ls=":", lw=1)
     panel.set_yscale("log")
-    panel.set_ylim(MARGIN * min(min(losses) for _, losses in curves.values()), curves[METHOD][1][0] / MARGIN)
+    low, high = MARGIN * min(min(losses) for _, losses in curves.values()), curves[METHOD][1][0] / MARGIN
+    panel.set_ylim(low, high)
     panel.yaxis.set_major_formatter("{x:.3g}")
-    panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))
+    panel.yaxis.set_minor_formatter("{x:.3g}" if high < CROWDED * low else NullFormatter())
     panel.tick_params(which="both", labelsize=7)
     panel.set_title(task)
     panel.set_xlabel("steps, search included")
