@@ -37,13 +37,14 @@ def summed(transport: StreamTransport, program: RankProgram, size: int = 1000) -
 
 
 def failing(transport: StreamTransport, program: RankProgram, size: int) -> tuple[str, float]:
-    """The error of a job, after its second one failed too, and how long after the start."""
+    """The error of two jobs, and how long after the start; the lost rank may have done its part in the first one."""
     begun = time.monotonic()
-    jobs = [transport.submit(program, torch.ones(size)) for _ in range(2)]
-    for job in jobs:
-        with pytest.raises(TransportError) as caught:
-            job.wait(30)
-        assert job.error is caught.value
+    first, second = (transport.submit(program, torch.ones(size)) for _ in range(2))
+    with pytest.raises(TransportError) as caught:
+        second.wait(30)
+    assert second.error is caught.value
+    assert first.done()
+    assert first.error in (None, second.error)
     passed = time.monotonic() - begun
     with pytest.raises(TransportError):
         transport.submit(program, torch.ones(size))
