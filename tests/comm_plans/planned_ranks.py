@@ -16,7 +16,7 @@ from comm_plans.runtime import PlannedGroup, PlannedOptions
 from comm_plans.topology import Topology
 
 NETWORKS = {2: fabric("path:ranks=2"), 3: fabric("ring:ranks=3"), 4: unequal_star(), 8: two_boxes()}
-EVERYTHING = PlannedOptions(threshold_bytes=0, pace=False, deadline=1.5, strict=True)
+EVERYTHING = PlannedOptions(threshold_bytes=0, pace=False, deadline=20, strict=True)
 
 
 def on(topology: Topology, transport: str = "streams") -> PlannedOptions:

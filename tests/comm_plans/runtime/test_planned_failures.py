@@ -59,7 +59,7 @@ def reduces_until_the_end(
 
 def options_for(transport: str, plans: LivePlans) -> PlannedOptions:
     """Paced only where the transport paces; the other one is slow enough by itself."""
-    return replace(on(NETWORKS[8], transport), topology=None, plans=plans, pace=True)
+    return replace(on(NETWORKS[8], transport), topology=None, plans=plans, pace=True, deadline=1.5)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
