@@ -70,10 +70,14 @@ class Task:
         try:
             work.wait()
         except RuntimeError as error:
-            raise TransportError(
-                f"rank {peer} broke off the {self.program.collective}; look at its own output for the cause"
-            ) from error
+            raise self.broken_off(peer) from error
         self._heard = monotonic()
+
+    def broken_off(self, peer: int) -> TransportError:
+        """The error of a send or receive that fails."""
+        return TransportError(
+            f"rank {peer} broke off the {self.program.collective}; look at its own output for the cause"
+        )
 
     def left(self) -> None:
         """A lane has done its part."""
@@ -141,7 +145,9 @@ class Lane:
                 arrived = next(arrival)
                 if self._adds:
                     chunk += arrived
-            sent.extend((self._group.send([chunk], target, self._tag_out), target) for target in self._targets)
+            sent.extend(
+                (_posted(self._group.send, task, chunk, target, self._tag_out), target) for target in self._targets
+            )
         for work, target in sent:
             self._wait(task, work, target)
 
@@ -151,7 +157,7 @@ class Lane:
         posted: deque[dist.Work] = deque()
         for number, landing in enumerate(landings):
             for ahead in landings[number + len(posted) : number + WINDOW]:
-                posted.append(self._group.recv([ahead], source, self._tag_in))
+                posted.append(_posted(self._group.recv, task, ahead, source, self._tag_in))
             self._wait(task, posted.popleft(), source)
             yield landing
 
@@ -159,6 +165,14 @@ class Lane:
         self.waiting_for = peer
         task.wait(work, peer)
         self.waiting_for = None
+
+
+def _posted(call: Callable[..., dist.Work], task: Task, chunk: Tensor, peer: int, tag: int) -> dist.Work:
+    """A send or receive under way, which fails at once where the connection is known to be broken."""
+    try:
+        return call([chunk], peer, tag)
+    except RuntimeError as error:
+        raise task.broken_off(peer) from error
 
 
 def lanes_of(
