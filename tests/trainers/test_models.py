@@ -30,8 +30,8 @@ def test_the_future_does_not_change_the_past():
 def test_attention_equals_its_formula(key_value_heads):
     torch.manual_seed(1)
     width, heads, time = 32, 4, 9
-    attention = Attention(width, heads, key_value_heads, dropout=0.0)
-    hidden, rotation = torch.randn(3, time, width), rotations(time, 8, CPU)
+    attention = Attention(0, width, heads, key_value_heads, dropout=0.0)
+    hidden, rotation = torch.randn(3, time, width), rotations(torch.arange(time), 8)
     queries, keys, values = (
         projection(hidden).split(8, dim=-1) for projection in (attention.queries, attention.keys, attention.values)
     )
@@ -46,17 +46,17 @@ def test_attention_equals_its_formula(key_value_heads):
 
 
 def test_grouped_heads_equal_as_many_heads_with_repeated_keys_and_values():
-    grouped, full = Attention(32, 4, 2, 0.0), Attention(32, 4, 4, 0.0)
+    grouped, full = Attention(0, 32, 4, 2, 0.0), Attention(0, 32, 4, 4, 0.0)
     weights = grouped.state_dict()
     for name in ("keys.weight", "values.weight"):
         weights[name] = weights[name].view(2, 1, 8, 32).expand(2, 2, 8, 32).reshape(32, 32)
     full.load_state_dict(weights)
-    hidden, rotation = torch.randn(2, 5, 32), rotations(5, 8, CPU)
+    hidden, rotation = torch.randn(2, 5, 32), rotations(torch.arange(5), 8)
     torch.testing.assert_close(grouped(hidden, rotation), full(hidden, rotation))
 
 
 def test_rotated_products_depend_on_the_distance_alone():
-    rotation = rotations(40, 16, CPU)
+    rotation = rotations(torch.arange(40), 16)
     query, key = torch.randn(16), torch.randn(16)
     products = rotate(query.expand(40, 16), rotation) @ rotate(key.expand(40, 16), rotation).T
     for distance in (-7, 0, 3):
@@ -66,7 +66,7 @@ def test_rotated_products_depend_on_the_distance_alone():
 
 
 def test_rotation_starts_at_none_and_keeps_lengths():
-    heads, rotation = torch.randn(2, 30, 8), rotations(30, 8, CPU)
+    heads, rotation = torch.randn(2, 30, 8), rotations(torch.arange(30), 8)
     turned = rotate(heads, rotation)
     torch.testing.assert_close(turned[:, 0], heads[:, 0])
     torch.testing.assert_close(turned.norm(dim=-1), heads.norm(dim=-1))

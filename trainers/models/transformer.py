@@ -5,10 +5,15 @@ one matrix for embedding and output (1608.05859).
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, scaled_dot_product_attention, silu
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""What a layer's queries (batch, heads, time, head_width) make of keys and values (batch, key_value_heads, time,
+head_width), all rotated already: (batch, heads, time, head_width). The first argument is the layer's number."""
 
 
 class Transformer(nn.Module):
@@ -29,17 +34,31 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         _check_sizes(width, heads, key_value_heads)
-        self.head_width = width // heads
+        self.heads, self.key_value_heads, self.head_width = heads, key_value_heads, width // heads
         self.embedding = nn.Embedding(vocabulary, width)
-        self.blocks = nn.ModuleList(Block(width, heads, key_value_heads, dropout) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(layer, width, heads, key_value_heads, dropout) for layer in range(layers))
         self.norm = nn.RMSNorm(width, eps=1e-6)
         self._initialise(layers)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        rotation = rotations(tokens.shape[1], self.head_width, tokens.device)
-        hidden = self.embedding(tokens)
+        return self.logits(self.hidden(tokens))
+
+    def hidden(self, tokens: Tensor, positions: Tensor | None = None, attend: Attend | None = None) -> Tensor:
+        """What the last layer says of tokens (batch, time): (batch, time, width).
+
+        positions: of the tokens, (time,) or (batch, time); 0, 1, 2 … if not given. attend: who has the keys of earlier
+        tokens, for generation; if not given, each token attends to those before it in `tokens`.
+        """
+        if positions is None:
+            positions = torch.arange(tokens.shape[1], device=tokens.device)
+        rotation = rotations(positions, self.head_width)
+        hidden: Tensor = self.embedding(tokens)
         for block in self.blocks:
-            hidden = block(hidden, rotation)
+            hidden = block(hidden, rotation, attend)
+        return hidden
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Logits (…, vocabulary) of what follows hidden states (…, width)."""
         return linear(self.norm(hidden), self.embedding.weight)
 
     def _initialise(self, layers: int) -> None:
@@ -53,16 +72,16 @@ class Transformer(nn.Module):
 class Block(nn.Module):
     """Attention and a feed-forward net, each normalised before and added to the residual stream."""
 
-    def __init__(self, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
+    def __init__(self, layer: int, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
         super().__init__()
         self.attention_norm = nn.RMSNorm(width, eps=1e-6)
-        self.attention = Attention(width, heads, key_value_heads, dropout)
+        self.attention = Attention(layer, width, heads, key_value_heads, dropout)
         self.feed_forward_norm = nn.RMSNorm(width, eps=1e-6)
         self.feed_forward = SwiGLU(width)
         self.dropout = dropout
 
-    def forward(self, hidden: Tensor, rotation: Tensor) -> Tensor:
-        hidden = hidden + self._drop(self.attention(self.attention_norm(hidden), rotation))
+    def forward(self, hidden: Tensor, rotation: Tensor, attend: Attend | None = None) -> Tensor:
+        hidden = hidden + self._drop(self.attention(self.attention_norm(hidden), rotation, attend))
         return hidden + self._drop(self.feed_forward(self.feed_forward_norm(hidden)))
 
     def _drop(self, change: Tensor) -> Tensor:
@@ -70,11 +89,11 @@ class Block(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal attention in which groups of query heads share keys and values."""
+    """Attention of one layer, causal unless told otherwise; groups of query heads share keys and values."""
 
-    def __init__(self, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
+    def __init__(self, layer: int, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
         super().__init__()
-        self.head_width = width // heads
+        self.layer, self.head_width = layer, width // heads
         shared = key_value_heads * self.head_width
         self.queries = nn.Linear(width, width, bias=False)
         self.keys = nn.Linear(width, shared, bias=False)
@@ -82,16 +101,17 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width, bias=False)
         self.dropout = dropout
 
-    def forward(self, hidden: Tensor, rotation: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, rotation: Tensor, attend: Attend | None = None) -> Tensor:
         queries = rotate(self._by_head(self.queries(hidden)), rotation)
         keys = rotate(self._by_head(self.keys(hidden)), rotation)
         values = self._by_head(self.values(hidden))
-        dropped = self.dropout if self.training else 0.0
-        attended = scaled_dot_product_attention(
-            queries, keys, values, is_causal=True, enable_gqa=True, dropout_p=dropped
-        )
+        attended = (attend or self._causally)(self.layer, queries, keys, values)
         result: Tensor = self.output(attended.transpose(1, 2).flatten(2))
         return result
+
+    def _causally(self, _: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        dropped = self.dropout if self.training else 0.0
+        return scaled_dot_product_attention(queries, keys, values, is_causal=True, enable_gqa=True, dropout_p=dropped)
 
     def _by_head(self, projected: Tensor) -> Tensor:
         """(batch, time, heads × head_width) as (batch, heads, time, head_width)."""
@@ -119,11 +139,15 @@ def inner_width(width: int) -> int:
     return -(-8 * width // (3 * 32)) * 32
 
 
-def rotations(time: int, head_width: int, device: torch.device, base: float = 10_000.0) -> Tensor:
-    """Unit complex numbers (time, head_width / 2) of angle position × base^(-2i / head_width)."""
-    frequencies = base ** (-torch.arange(0, head_width, 2, device=device) / head_width)
-    angles = torch.arange(time, device=device)[:, None] * frequencies
-    return torch.polar(torch.ones_like(angles), angles)
+def rotations(positions: Tensor, head_width: int, base: float = 10_000.0) -> Tensor:
+    """Unit complex numbers of angle position × base^(-2i / head_width), for positions (time,) or (batch, time).
+
+    (time, head_width / 2) or (batch, 1, time, head_width / 2): what `rotate` multiplies with, whatever the head.
+    """
+    frequencies = base ** (-torch.arange(0, head_width, 2, device=positions.device) / head_width)
+    angles = positions[..., None] * frequencies
+    turned = torch.polar(torch.ones_like(angles), angles)
+    return turned if positions.dim() == 1 else turned[:, None]
 
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
