@@ -19,7 +19,8 @@ KAPPA = 1.0
 class Arm:
     """One rate. `losses` are its training losses so far, all finite; `scores` are (steps, loss) where it was scored.
 
-    `ended`: why it goes no further, "diverged" or "fell behind".
+    `ended`: why it goes no further, "diverged" or "fell behind". `settings`: what differs from what is configured.
+    `done`: steps taken, in batches of the size configured, as those of `scores` are.
     """
 
     name: str
@@ -27,21 +28,27 @@ class Arm:
     losses: list[float] = field(default_factory=list)
     scores: list[list[float]] = field(default_factory=list)
     ended: str | None = None
+    settings: dict[str, float] = field(default_factory=dict)
+    done: int = 0
 
     @property
     def score(self) -> float:
         """The last score; infinite without one."""
         return self.scores[-1][1] if self.scores else math.inf
 
-    def take(self, series: Series, steps: int, scored: bool) -> None:
-        """Note `steps` more steps. A series that is shorter, not finite or far above its start has diverged."""
+    def take(self, series: Series, steps: int, until: int, scored: bool) -> None:
+        """Note `steps` more steps, by which it has done `until`.
+
+        A series that is shorter, not finite or far above its start has diverged.
+        """
+        self.done = until
         finite = [loss for loss in series.train if math.isfinite(loss)]
         self.losses += finite
         validation = [loss for _, loss in series.validation]
         if len(finite) < steps or max(finite) > runaway(self.losses[0]) or not all(map(math.isfinite, validation)):
             self.ended = "diverged"
         elif scored:
-            self.scores.append([len(self.losses), validation[-1] if validation else self.tail()])
+            self.scores.append([until, validation[-1] if validation else self.tail()])
 
     def score_at(self, steps: int) -> float:
         """The score after so many steps, or the last training losses of an arm that did not come so far."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from orchestrator.learning_rate.arms import Arm, Field, end_those_behind, runaway
 from orchestrator.learning_rate.checks import require
 from orchestrator.learning_rate.decision import forecast_of, pick, reason, require_finite_start
+from orchestrator.learning_rate.dimensions import FACTORS, Settings, batch_factor, steps_for
 from orchestrator.learning_rate.policy import (
     Action,
     Choice,
@@ -60,6 +61,7 @@ class _State:
     active: list[str] = field(default_factory=list)  # arms that the present rung takes on
     arms: list[Arm] = field(default_factory=list)
     winner: str | None = None  # until its end has been taken up
+    settings: dict[str, float] = field(default_factory=dict)  # the winner's
 
 
 class AutoLRS(Policy):
@@ -69,7 +71,7 @@ class AutoLRS(Policy):
         self._options = options or AutoLRSOptions()
         self._options.check(steps)
         self._steps = steps
-        self._plan = plan_search(steps)
+        self._plan = plan_search(steps, self._options.searched_also(steps))
         self._validate_every = self._options.validate_every or usual_validate_every(steps)
         self._state = _State(*self._options.interval(), end=steps, level=self._options.known_level(steps))
         if self._state.level is None:
@@ -83,17 +85,18 @@ class AutoLRS(Policy):
             return None
         edges = (state.begin + edge for edge in bounds(state.end - state.begin, PIECES))
         steps = next(edge for edge in edges if edge > state.step) - state.step
-        schedule = self._schedule(state.level)
-        return Train(STAGE, schedule, state.step, steps, self._validate_every, take_up=state.winner)
+        schedule = self._schedule(state.level, state.settings)
+        every = max(1, steps_for(self._validate_every, state.settings))
+        return Train(STAGE, schedule, state.step, steps, every, state.winner, state.settings)
 
     def tell(self, outcome: Outcome) -> tuple[Finding, ...]:
         action, state = self.ask(), self._state
         match action, outcome:
             case Probe(), Probed(series=series) if len(series) == len(action.candidates):
-                for arm, seen in zip(self._active, series, strict=True):
-                    arm.take(seen, action.steps, self._rung.scored)
-                    state.probe_steps += len(seen.train)
-                return tuple(self._close_rung())
+                for arm, seen in zip(self._next, series, strict=True):
+                    arm.take(seen, action.steps, self._rung.until, self._rung.scored)
+                    state.probe_steps += round(len(seen.train) * batch_factor(arm.settings))
+                return () if self._waiting else tuple(self._close_rung())
             case Train(), Trained():
                 state.step += action.steps
                 state.winner = None
@@ -101,8 +104,9 @@ class AutoLRS(Policy):
         raise ValueError(f"A {type(outcome).__name__} was told that does not fit what was asked for: {action}.")
 
     def cost(self) -> Cost:
-        lost = self._plan.lost_steps if self._plan and self._options.known_lr is None else 0
-        return Cost(1, self._steps - (lost if self._options.budget == "hard" else 0), lost)
+        plan = self._plan if self._options.known_lr is None else None
+        lost, also = (plan.lost_steps, plan.also_steps) if plan else (0, 0)
+        return Cost(1, self._steps - (lost if self._options.budget == "hard" else 0), lost, also)
 
     def state(self) -> Json:
         return dataclasses.asdict(self._state)
@@ -128,6 +132,17 @@ class AutoLRS(Policy):
         return [arm for arm in self._state.arms if arm.name in self._state.active]
 
     @property
+    def _waiting(self) -> list[Arm]:
+        """Those of them that have not come as far yet as the rung goes."""
+        return [arm for arm in self._active if arm.ended is None and arm.done < self._rung.until]
+
+    @property
+    def _next(self) -> list[Arm]:
+        """Those of them that go on together, for as many steps."""
+        sizes = [batch_factor(arm.settings) for arm in self._waiting]
+        return [arm for arm, size in zip(self._waiting, sizes, strict=True) if size == sizes[0]]
+
+    @property
     def _alive(self) -> list[Arm]:
         return [arm for arm in self._state.arms if arm.ended is None]
 
@@ -135,50 +150,61 @@ class AutoLRS(Policy):
     def _leaders(self) -> list[Arm]:
         """The arms that came furthest, best first."""
         scored = [arm for arm in self._alive if arm.scores]
-        return sorted(scored, key=lambda arm: (-len(arm.losses), arm.score, arm.rate))[:LEADERS]
+        return sorted(scored, key=lambda arm: (-arm.done, arm.score, arm.rate))[:LEADERS]
 
     @property
     def _field(self) -> Field:
         low, high = self._state.low, self._state.high
-        tried = [arm for arm in self._state.arms if low <= arm.rate <= high]
+        tried = [arm for arm in self._state.arms if low <= arm.rate <= high and not arm.settings]
         return Field(tried, low, high, self._search_plan.first)
 
     def _probe(self) -> Probe:
-        rung, arms = self._rung, self._active
+        rung, arms = self._rung, self._next
         taken = len(arms[0].losses)
-        steps = rung.until - taken
+        steps = steps_for(rung.until, arms[0].settings) - taken
+        kept = dict.fromkeys(arm.name for arm in (*self._leaders, *self._waiting))
         return Probe(
             STAGE,
-            tuple(self._schedule(arm.rate) for arm in arms),
+            tuple(self._schedule(arm.rate, arm.settings) for arm in arms),
             steps,
             "search",
             validate_every=steps if rung.scored else None,
             stop_above=runaway(arms[0].losses[0]) if taken else None,
             arms=tuple(arm.name for arm in arms),
             taken=taken,
-            needed=tuple(arm.name for arm in self._leaders),
+            needed=tuple(kept),
+            settings=tuple(arm.settings for arm in arms),
         )
 
-    def _schedule(self, level: float) -> Linear:
+    def _schedule(self, level: float, settings: Settings) -> Linear:
         """Warm-up and level; the decay, if any, begins where the search ended."""
         state = self._state
         decays = self._options.finish == "decay" and state.level is not None
-        return Linear(level, state.end, warmup_steps(self._steps), state.end - state.begin if decays else 0)
+        warmup = steps_for(warmup_steps(self._steps), settings)
+        return Linear(level, state.end, warmup, state.end - state.begin if decays else 0)
 
     def _enter_rung(self) -> None:
-        """See who goes on in the present rung; the first rung of the grid and of the proposal add their arms."""
+        """See who goes on in the present rung; the first of each kind adds its arms."""
         state, rung = self._state, self._rung
         joining = state.rung == 0 or self._rungs[state.rung - 1].arms != rung.arms
         if joining and rung.arms == "grid":
             self._add(mid_points(state.low, state.high)[: self._search_plan.grid])
         elif joining and rung.arms == "proposal":
             self._add([self._field.propose()])
+        elif rung.arms in FACTORS and self._leaders:
+            self._vary(self._leaders[0], rung.arms)
         contenders = self._leaders if rung.arms == "leaders" else self._alive
-        state.active = [arm.name for arm in contenders if len(arm.losses) < rung.until]
+        state.active = [arm.name for arm in contenders if arm.done < rung.until]
 
     def _add(self, rates: Sequence[float]) -> None:
         for rate in rates:
             self._state.arms.append(Arm(str(len(self._state.arms) + 1), rate))
+
+    def _vary(self, best: Arm, name: str) -> None:
+        """Add the best arm so far with one of its settings changed."""
+        for factor in FACTORS[name]:
+            number = len(self._state.arms) + 1
+            self._state.arms.append(Arm(str(number), best.rate, settings={**best.settings, name: factor}))
 
     def _close_rung(self) -> Iterator[Finding]:
         state, rung = self._state, self._rung
@@ -209,11 +235,12 @@ class AutoLRS(Policy):
     def _choose(self) -> Iterator[Finding]:
         state = self._state
         winner = pick(self._leaders, self._options.usual_band(), self._options.prefer)
-        state.level, state.winner = winner.rate, winner.name
+        state.level, state.winner, state.settings = winner.rate, winner.name, winner.settings
         state.begin = state.step = len(winner.losses)
-        if self._options.budget == "hard":
-            state.end = max(self._steps - (state.probe_steps - state.begin), state.begin + 1)
+        lost = state.probe_steps - winner.done if self._options.budget == "hard" else 0
+        state.end = max(steps_for(self._steps - lost, winner.settings), state.begin + 1)
         for arm in state.arms:
-            yield forecast_of(STAGE, arm, self._steps, [each.losses for each in state.arms])
+            horizon = steps_for(self._steps, arm.settings)
+            yield forecast_of(STAGE, arm, horizon, [each.losses for each in state.arms])
         why = reason(winner, state.arms, self._field.first)
-        yield Choice(STAGE, winner.rate, why, state.end, self._field.surrogate())
+        yield Choice(STAGE, winner.rate, why, state.end, self._field.surrogate(), winner.settings)

@@ -13,17 +13,21 @@ UNREACTIVE = 1e-3  # scores within this share of each other do not depend on the
 
 
 def pick(leaders: Sequence[Arm], band: float, prefer: str) -> Arm:
-    """The smallest or largest rate whose loss is within the share `band` of the best among those that came furthest."""
-    furthest = max(len(arm.losses) for arm in leaders)
-    finalists = [arm for arm in leaders if len(arm.losses) == furthest]
+    """The smallest or largest rate whose loss is within the share `band` of the best among those that came furthest.
+
+    Settings that are not configured have to be better than that.
+    """
+    furthest = max(arm.done for arm in leaders)
+    finalists = [arm for arm in leaders if arm.done == furthest]
     best = min(arm.score for arm in finalists)
     as_good = [arm for arm in finalists if arm.score <= best + band * abs(best)]
-    return (min if prefer == "smallest" else max)(as_good, key=lambda arm: arm.rate)
+    as_configured = [arm for arm in as_good if not arm.settings] or as_good
+    return (min if prefer == "smallest" else max)(as_configured, key=lambda arm: arm.rate)
 
 
 def reason(winner: Arm, arms: Sequence[Arm], first: int) -> str:
     """What spoke for the winner, and how clearly: against the next best that came as far, or else at the first rung."""
-    steps = len(winner.losses)
+    steps = winner.done
     rivals = [arm for arm in arms if arm is not winner and arm.scores]
     words = [f"loss {winner.score:.4g} after {steps} steps, {_margin(winner, rivals)}"]
     ended = Counter(arm.ended for arm in arms if arm.ended)
@@ -40,7 +44,8 @@ def forecast_of(stage: int, arm: Arm, horizon: int, curves: Sequence[Sequence[fl
     reached = arm.score if arm.scores else (arm.tail() if arm.losses else None)
     steps, diverged = len(arm.losses), arm.ended == "diverged"
     low, high = prediction_interval(arm.losses, horizon, curves) or (None, None)
-    return Forecast(stage, arm.rate, found.loss, horizon, found.quality, diverged, reached, steps, low, high)
+    seen = (found.loss, horizon, found.quality, diverged, reached, steps)
+    return Forecast(stage, arm.rate, *seen, low, high, arm.settings)
 
 
 def require_finite_start(arms: Sequence[Arm]) -> None:

@@ -84,7 +84,12 @@ def _options_of(options: type[Any], name: str, values: Mapping[str, Any]) -> Any
 
 
 def _as_type(value: Any, kind: Any, key: str) -> Any:
-    """The value as a parameter wants it; `kind` is bool, int, float or str, or one of them with None."""
+    """The value as a parameter wants it; `kind` is bool, int, float or str, one of them with None, or words."""
+    if typing.get_origin(kind) is tuple:
+        words = isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
+        if not words:
+            raise UserError(f"{key} is {value!r}: set it to a list of words, [] for none.")
+        return tuple(value)
     optional = isinstance(kind, types.UnionType)
     if optional and value is None:
         return None

@@ -8,9 +8,11 @@ Policies know nothing of clusters, and their state is plain JSON:
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.learning_rate.dimensions import Settings
 from orchestrator.learning_rate.schedules import Schedule
 
 Json = dict[str, Any]
@@ -21,7 +23,7 @@ class Train:
     """Take `steps` real steps; step number s of the run (from 0) uses `schedule.rate(s)`. Ends with a snapshot.
 
     With `take_up`, go to the kept end of that arm first: the steps that led there are real from then on, and
-    `first_step` is the one after them.
+    `first_step` is the one after them. `settings` hold for all of these steps.
     """
 
     stage: int
@@ -30,6 +32,7 @@ class Train:
     steps: int
     validate_every: int | None = None  # steps between validations; always one at the end
     take_up: str | None = None
+    settings: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Probe:
 
     `arms` names the candidates: the end of each is kept under its name. A later probe of the same arm, with `taken`
     steps behind it, goes on from there instead of from the present state. Ends named neither in `arms` nor in `needed`
-    are not asked for again.
+    are not asked for again. `settings`: one a candidate, where they differ from what is configured.
     """
 
     stage: int
@@ -53,6 +56,12 @@ class Probe:
     arms: tuple[str, ...] = ()
     taken: int = 0
     needed: tuple[str, ...] = ()
+    settings: tuple[Settings, ...] = ()
+
+    def asked(self) -> Iterator[tuple[str | None, Schedule, Settings]]:
+        """Each candidate's arm, if it has one, its schedule and its settings."""
+        arms = self.arms or (None,) * len(self.candidates)
+        return zip(arms, self.candidates, self.settings or ({},) * len(self.candidates), strict=True)
 
 
 Action = Train | Probe
@@ -97,17 +106,22 @@ class Forecast:
     steps: int | None = None  # that the arm was tried for
     low: float | None = None  # the forecast's 90 % interval, where the run's own past says how far it may be off
     high: float | None = None
+    settings: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The rate that a stage will use and what spoke for it. `surrogate` rows are (rate, mean, standard deviation)."""
+    """The rate that a stage will use, with `settings`, and what spoke for it.
+
+    `surrogate` rows are (rate, mean, standard deviation).
+    """
 
     stage: int
     rate: float
     reason: str
     steps: int
     surrogate: tuple[tuple[float, float, float], ...] = ()
+    settings: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -127,12 +141,14 @@ class Cost:
     """What a policy will spend, known beforehand: steps are optimizer steps of the whole job.
 
     `probe_steps` are those thrown away, an upper bound unless every rate that is tried diverges. Where both share one
-    budget, what the search leaves goes into training.
+    budget, what the search leaves goes into training. `also_steps`: those of them that go to settings besides the rate.
+    Where the batch's size is searched, a step is one with the batch that is configured, and half of it half a step.
     """
 
     stages: int
     train_steps: int
     probe_steps: int
+    also_steps: int = 0
 
 
 class Policy(ABC):

@@ -4,10 +4,11 @@ Five rates for T/40 steps, the best two of them on to T/20 and to T/10, where th
 behind halfway through the first rung end there. Only the losers' steps are lost: 0.175 T at most.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator.learning_rate.checks import require, require_budget, require_positive
+from orchestrator.learning_rate.dimensions import FACTORS, check_dimensions, least_steps
 
 LEAST_RUNG = 20  # steps; less says nothing about a rate
 GRID = (2, 1, 3, 0)  # the order in which the middles of four equal parts of the interval are tried
@@ -42,6 +43,7 @@ class AutoLRSOptions:
     as good, 0.005 for optimizers that average and 0.03 for others unless given; prefer: the "smallest" or the "largest"
     rate of those. strict: refuse budgets too small for a search,
     instead of training at a usual level. validate_every: steps between validations, about twenty a run unless given.
+    also: what is searched besides the rate, by names of `dimensions`, each for at most 0.05 of the steps on top.
     """
 
     min_lr: float | None = None
@@ -55,6 +57,7 @@ class AutoLRSOptions:
     prefer: str = "smallest"
     strict: bool = True
     validate_every: int | None = None
+    also: tuple[str, ...] = ()
 
     def check(self, steps: int) -> None:
         """UserError where a parameter makes no sense."""
@@ -73,6 +76,7 @@ class AutoLRSOptions:
             f"steps is {steps}, too few to search a rate: set steps to {smallest_budget()} or more, lr.known_lr to a "
             "rate, or lr.strict=false to train at a usual one.",
         )
+        self._check_also(steps)
 
     def interval(self) -> tuple[float, float]:
         """Lowest and highest rate of the search."""
@@ -80,6 +84,10 @@ class AutoLRSOptions:
         if self.near is not None:
             low, high = self.near / AROUND, self.near * AROUND
         return self.min_lr or low, self.max_lr or high
+
+    def searched_also(self, steps: int) -> tuple[str, ...]:
+        """What is searched besides the rate, as far as the steps suffice."""
+        return tuple(name for name in self.also if steps >= least_steps(name, LEAST_RUNG))
 
     def usual_band(self) -> float:
         """The band that is given, or else the usual one: without an average a loss after few steps is noisier."""
@@ -93,10 +101,22 @@ class AutoLRSOptions:
             return mid_points(*self.interval())[0]
         return self.known_lr
 
+    def _check_also(self, steps: int) -> None:
+        check_dimensions(self.also)
+        for name in self.also:
+            known = f"lr.also has {name}, but with lr.known_lr nothing is searched: set one of the two to null."
+            require(self.known_lr is None, known)
+            least = least_steps(name, LEAST_RUNG)
+            few = f"steps is {steps}, too few to search {name}: set steps to {least} or more, or drop it from lr.also."
+            require(not self.strict or steps >= least, few)
+
 
 @dataclass(frozen=True)
 class Rung:
-    """`arms` ("grid", "proposal" or "leaders") go on until `until` steps from the start; there they may be scored."""
+    """`arms` ("grid", "proposal", one of `FACTORS`, "leaders") go on until `until` steps from the start.
+
+    There they may be scored.
+    """
 
     arms: str
     until: int
@@ -105,11 +125,15 @@ class Rung:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """`grid` rates of the first rung, all rungs in order, and the steps that are thrown away, at most."""
+    """`grid` rates of the first rung, all rungs in order, and the steps that are thrown away, at most.
+
+    `also_steps`: those of them that go to other settings than the rate.
+    """
 
     grid: int
     rungs: tuple[Rung, ...]
     lost_steps: int
+    also_steps: int = 0
 
     @property
     def first(self) -> int:
@@ -127,8 +151,8 @@ def smallest_budget() -> int:
     return round((LEAST_ARMS - 1) * LEAST_RUNG / SEARCH_SHARE)
 
 
-def plan_search(steps: int) -> SearchPlan | None:
-    """The search of a run of `steps`; None where they are too few for any."""
+def plan_search(steps: int, also: Sequence[str] = ()) -> SearchPlan | None:
+    """The search of a run of `steps`, for the rate and what else is named; None where they are too few for any."""
     if steps < smallest_budget():
         return None
     first, second, third = (max(LEAST_RUNG, steps // part) for part in (40, 20, 10))
@@ -137,8 +161,10 @@ def plan_search(steps: int) -> SearchPlan | None:
     begin = [*_first_rung("grid", first), *(_first_rung("proposal", first) if affordable > grid else ())]
     if steps < WHOLE_SEARCH:
         return SearchPlan(grid, tuple(begin), (min(affordable, len(GRID) + 1) - 1) * first)
-    rungs = (*begin, Rung("leaders", second, True), Rung("leaders", third, True))
-    return SearchPlan(grid, rungs, (len(GRID) + 1 - LEADERS) * first + (LEADERS - 1) * third)
+    others = [Rung(name, first, scored=True) for name in also]
+    also_steps = sum(len(FACTORS[name]) for name in also) * first
+    rungs = (*begin, *others, Rung("leaders", second, True), Rung("leaders", third, True))
+    return SearchPlan(grid, rungs, (len(GRID) + 1 - LEADERS) * first + (LEADERS - 1) * third + also_steps, also_steps)
 
 
 def warmup_steps(steps: int) -> int:
