@@ -6,7 +6,7 @@ from torch.nn.functional import softmax
 
 from trainers.models.convnet import ConvNet
 from trainers.models.mlp import Mlp
-from trainers.models.transformer import Attention, Transformer, rotate, rotations
+from trainers.models.transformer import Attention, Sizes, Transformer, rotate, rotations
 
 CPU = torch.device("cpu")
 
@@ -14,6 +14,10 @@ CPU = torch.device("cpu")
 def small_transformer(**sizes) -> Transformer:
     torch.manual_seed(0)
     return Transformer(50, **{"width": 32, "layers": 2, "heads": 4, "key_value_heads": 2} | sizes).eval()
+
+
+def small_attention(key_value_heads: int) -> Attention:
+    return Attention(0, Sizes(32, 4, key_value_heads, head_width=8, inner=96, norm_eps=1e-6, dropout=0.0))
 
 
 def test_the_future_does_not_change_the_past():
@@ -29,9 +33,9 @@ def test_the_future_does_not_change_the_past():
 @pytest.mark.parametrize("key_value_heads", [1, 2, 4])
 def test_attention_equals_its_formula(key_value_heads):
     torch.manual_seed(1)
-    width, heads, time = 32, 4, 9
-    attention = Attention(0, width, heads, key_value_heads, dropout=0.0)
-    hidden, rotation = torch.randn(3, time, width), rotations(torch.arange(time), 8)
+    heads, time = 4, 9
+    attention = small_attention(key_value_heads)
+    hidden, rotation = torch.randn(3, time, 32), rotations(torch.arange(time), 8)
     queries, keys, values = (
         projection(hidden).split(8, dim=-1) for projection in (attention.queries, attention.keys, attention.values)
     )
@@ -46,7 +50,7 @@ def test_attention_equals_its_formula(key_value_heads):
 
 
 def test_grouped_heads_equal_as_many_heads_with_repeated_keys_and_values():
-    grouped, full = Attention(0, 32, 4, 2, 0.0), Attention(0, 32, 4, 4, 0.0)
+    grouped, full = small_attention(2), small_attention(4)
     weights = grouped.state_dict()
     for name in ("keys.weight", "values.weight"):
         weights[name] = weights[name].view(2, 1, 8, 32).expand(2, 2, 8, 32).reshape(32, 32)

@@ -1,11 +1,12 @@
 """A decoder-only transformer as language models have it now, small enough to read at one sitting.
 
 Rotary positions (arXiv 2104.09864), grouped-query attention (2305.13245), RMSNorm (1910.07467), SwiGLU (2002.05202),
-one matrix for embedding and output (1608.05859).
+one matrix for embedding and output (1608.05859): the Llama architecture, whose published weights fit it as well.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +17,31 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 head_width), all rotated already: (batch, heads, time, head_width). The first argument is the layer's number."""
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What one layer is made from. Raises ValueError with a sentence for sizes that don't fit."""
+
+    width: int
+    heads: int
+    key_value_heads: int
+    head_width: int
+    inner: int
+    norm_eps: float
+    dropout: float
+
+    def __post_init__(self) -> None:
+        if self.heads % self.key_value_heads:
+            raise ValueError(
+                f"model.heads is {self.heads}; it must be a multiple of model.key_value_heads = {self.key_value_heads}."
+            )
+
+
 class Transformer(nn.Module):
     """Maps tokens (batch, time) of int64 to logits (batch, time, vocabulary) for the token that follows each.
 
-    heads: query heads, each of width / heads (an even number); key_value_heads: how many keys and values they share.
-    Raises ValueError with a sentence for sizes that don't divide.
+    heads: query heads, each of head_width (even; width / heads if not given); key_value_heads: how many keys and values
+    they share. inner: width inside the feed-forward nets. tied: whether the output is the embedding's matrix, else it
+    has one of its own. Raises ValueError with a sentence for sizes that don't divide.
     """
 
     def __init__(
@@ -31,13 +52,22 @@ class Transformer(nn.Module):
         heads: int = 4,
         key_value_heads: int = 2,
         dropout: float = 0.0,
+        head_width: int | None = None,
+        inner: int | None = None,
+        rope_base: float = 10_000.0,
+        norm_eps: float = 1e-6,
+        tied: bool = True,
     ) -> None:
         super().__init__()
-        _check_sizes(width, heads, key_value_heads)
-        self.heads, self.key_value_heads, self.head_width = heads, key_value_heads, width // heads
+        self.heads, self.key_value_heads = heads, key_value_heads
+        self.head_width = head_width or _even_share(width, heads)
+        self.rope_base = rope_base
+        inner = inner or inner_width(width)
+        sizes = Sizes(width, heads, key_value_heads, self.head_width, inner, norm_eps, dropout)
         self.embedding = nn.Embedding(vocabulary, width)
-        self.blocks = nn.ModuleList(Block(layer, width, heads, key_value_heads, dropout) for layer in range(layers))
-        self.norm = nn.RMSNorm(width, eps=1e-6)
+        self.blocks = nn.ModuleList(Block(layer, sizes) for layer in range(layers))
+        self.norm = nn.RMSNorm(width, eps=norm_eps)
+        self.unembedding = None if tied else nn.Linear(width, vocabulary, bias=False)
         self._initialise(layers)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -51,7 +81,7 @@ class Transformer(nn.Module):
         """
         if positions is None:
             positions = torch.arange(tokens.shape[1], device=tokens.device)
-        rotation = rotations(positions, self.head_width)
+        rotation = rotations(positions, self.head_width, self.rope_base)
         hidden: Tensor = self.embedding(tokens)
         for block in self.blocks:
             hidden = block(hidden, rotation, attend)
@@ -59,7 +89,8 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits (…, vocabulary) of what follows hidden states (…, width)."""
-        return linear(self.norm(hidden), self.embedding.weight)
+        matrix = self.embedding if self.unembedding is None else self.unembedding
+        return linear(self.norm(hidden), matrix.weight)
 
     def _initialise(self, layers: int) -> None:
         """Normal weights; those that write to the residual stream are smaller the more layers add to it (GPT-2)."""
@@ -72,13 +103,13 @@ class Transformer(nn.Module):
 class Block(nn.Module):
     """Attention and a feed-forward net, each normalised before and added to the residual stream."""
 
-    def __init__(self, layer: int, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
+    def __init__(self, layer: int, sizes: Sizes) -> None:
         super().__init__()
-        self.attention_norm = nn.RMSNorm(width, eps=1e-6)
-        self.attention = Attention(layer, width, heads, key_value_heads, dropout)
-        self.feed_forward_norm = nn.RMSNorm(width, eps=1e-6)
-        self.feed_forward = SwiGLU(width)
-        self.dropout = dropout
+        self.attention_norm = nn.RMSNorm(sizes.width, eps=sizes.norm_eps)
+        self.attention = Attention(layer, sizes)
+        self.feed_forward_norm = nn.RMSNorm(sizes.width, eps=sizes.norm_eps)
+        self.feed_forward = SwiGLU(sizes.width, sizes.inner)
+        self.dropout = sizes.dropout
 
     def forward(self, hidden: Tensor, rotation: Tensor, attend: Attend | None = None) -> Tensor:
         hidden = hidden + self._drop(self.attention(self.attention_norm(hidden), rotation, attend))
@@ -91,15 +122,14 @@ class Block(nn.Module):
 class Attention(nn.Module):
     """Attention of one layer, causal unless told otherwise; groups of query heads share keys and values."""
 
-    def __init__(self, layer: int, width: int, heads: int, key_value_heads: int, dropout: float) -> None:
+    def __init__(self, layer: int, sizes: Sizes) -> None:
         super().__init__()
-        self.layer, self.head_width = layer, width // heads
-        shared = key_value_heads * self.head_width
-        self.queries = nn.Linear(width, width, bias=False)
-        self.keys = nn.Linear(width, shared, bias=False)
-        self.values = nn.Linear(width, shared, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
-        self.dropout = dropout
+        self.layer, self.head_width, self.dropout = layer, sizes.head_width, sizes.dropout
+        each, shared = sizes.heads * sizes.head_width, sizes.key_value_heads * sizes.head_width
+        self.queries = nn.Linear(sizes.width, each, bias=False)
+        self.keys = nn.Linear(sizes.width, shared, bias=False)
+        self.values = nn.Linear(sizes.width, shared, bias=False)
+        self.output = nn.Linear(each, sizes.width, bias=False)
 
     def forward(self, hidden: Tensor, rotation: Tensor, attend: Attend | None = None) -> Tensor:
         queries = rotate(self._by_head(self.queries(hidden)), rotation)
@@ -122,9 +152,8 @@ class Attention(nn.Module):
 class SwiGLU(nn.Module):
     """A gated feed-forward net."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, inner: int) -> None:
         super().__init__()
-        inner = inner_width(width)
         self.gate = nn.Linear(width, inner, bias=False)
         self.up = nn.Linear(width, inner, bias=False)
         self.down = nn.Linear(inner, width, bias=False)
@@ -156,8 +185,8 @@ def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
     return torch.view_as_real(pairs * rotation).flatten(-2).to(heads.dtype)
 
 
-def _check_sizes(width: int, heads: int, key_value_heads: int) -> None:
+def _even_share(width: int, heads: int) -> int:
+    """The width of one head: an even number, since positions turn pairs."""
     if width % (2 * heads):
         raise ValueError(f"model.width is {width}; it must be a multiple of 2 × model.heads = {2 * heads}.")
-    if heads % key_value_heads:
-        raise ValueError(f"model.heads is {heads}; it must be a multiple of model.key_value_heads = {key_value_heads}.")
+    return width // heads
