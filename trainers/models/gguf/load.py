@@ -62,4 +62,4 @@ def _decoded(content: mmap.mmap, llama: Llama, name: str, shape: tuple[int, ...]
     stored = content[entry.offset : entry.offset + stored_bytes(llama.header, name, entry)]
     rows = np.frombuffer(stored, np.uint8).reshape(*shape[:-1], -1)
     numbers = gguf.dequantize(rows, gguf.GGMLQuantizationType(entry.type))
-    return torch.tensor(numbers.reshape(shape), dtype=torch.float32)
+    return torch.from_numpy(np.require(numbers.reshape(shape), np.float32, "W"))
