@@ -3,3 +3,7 @@
 
 class DataError(Exception):
     """Data that is missing, damaged or too small; one sentence with the file or key and the way to mend it."""
+
+
+class GenerationError(DataError):
+    """A prompt, a sampling option or a cache that can't be served; one sentence with the way to mend it."""
