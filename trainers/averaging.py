@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
+from trainers.frozen import trained
 from trainers.random_state import separate_randomness
 
 BATCHES = 20  # from which the statistics of batch norm are estimated anew: they belong to other weights
@@ -44,7 +45,7 @@ def averaged(model: nn.Module, optimizer: Optimizer, forward: Callable[[int], ob
     if not isinstance(optimizer, Averaging):
         yield
         return
-    tensors = [*model.parameters(), *model.buffers()]
+    tensors = [*trained(model), *model.buffers()]
     before = [tensor.detach().clone() for tensor in tensors]
     optimizer.eval()
     try:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from comm_plans.runtime import PlannedGroup, PlannedOptions
+from trainers.frozen import frozen
 from trainers.sharding import shards
 
 Backend = Literal["gloo", "nccl"]
@@ -65,11 +66,12 @@ def measured_communication() -> dict[str, Any] | None:
 def data_parallel(model: nn.Module) -> DistributedDataParallel:
     """The model with gradients averaged over ranks during the backward pass; weights become rank 0's.
 
-    A sharded parameter's gradient is a sum over all ranks already, and is divided here to be their mean.
+    A sharded parameter's gradient is a sum over all ranks already, and is divided here to be their mean. Frozen
+    parameters are equal on all ranks as they are.
     """
     device = next(model.parameters()).device
     sharded = shards(model)
-    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, [*sharded])
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, [*sharded, *frozen(model)])
     for name in sharded:
         model.get_parameter(name).register_hook(lambda gradient: gradient / dist.get_world_size())
     return DistributedDataParallel(

@@ -21,8 +21,8 @@ class Snapshot:
     """Everything that the next step depends on.
 
     tensors: copies in CPU memory, named "parameters.…", "buffers.…", "optimizer.…", "random.…".
-    values: JSON values under "step", "optimizer", "scaler", "random", and "shards": names of tensors of which each rank
-    has its own.
+    values: JSON values under "step", "optimizer", "scaler", "random"; "shards": names of tensors of which each rank has
+    its own; "frozen": digest of the parameters that are not kept because they never change, if there are any.
     """
 
     tensors: dict[str, Tensor]

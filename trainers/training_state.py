@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 
+from trainers.frozen import changing, check_frozen, frozen_digest
 from trainers.random_state import random_state, set_random_state
 from trainers.sharding import shards
 from trainers.snapshot import RANDOM, Snapshot
@@ -27,23 +28,24 @@ def capture(
     model: nn.Module, optimizer: Optimizer, scaler: GradScaler, step: int, reuse: Snapshot | None = None
 ) -> Snapshot:
     """Copy the state to CPU memory; `reuse` gives up its tensors to the copy where they fit."""
-    tensors = weights(model)
+    tensors = changing(model, weights(model))
     optimizer_values = _take_tensors(optimizer.state_dict(), "optimizer", tensors)
     own = _shard_names(model, optimizer, tensors)
     random_tensors, random_values = random_state()
     tensors |= {f"{RANDOM}.{name}": tensor for name, tensor in random_tensors.items()}
     values = {"step": step, "optimizer": optimizer_values, "scaler": scaler.state_dict(), RANDOM: random_values}
-    values["shards"] = own
+    values |= {"shards": own, "frozen": frozen_digest(model)}
     return Snapshot(_copies(tensors, reuse.tensors if reuse else {}), values)
 
 
 def reinstate(snapshot: Snapshot, model: nn.Module, optimizer: Optimizer, scaler: GradScaler) -> int:
     """Put everything back to what `capture` saw, in place where memory is already there; returns the step.
 
-    Raises ValueError when the snapshot is of another model.
+    Raises ValueError when the snapshot is of another model, DataError when only its frozen parameters are others.
     """
-    live = weights(model)
+    live = changing(model, weights(model))
     _check_same_model(snapshot, live)
+    check_frozen(model, snapshot.values.get("frozen"))
     _take_tensors(optimizer.state_dict(), "optimizer", live)
     _copy_all([(live[name], tensor) for name, tensor in snapshot.tensors.items() if name in live])
     optimizer.load_state_dict(_put_tensors(snapshot.values["optimizer"], _live_or_copy(live, snapshot.tensors)))

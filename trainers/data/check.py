@@ -5,7 +5,12 @@ from typing import Any
 
 from trainers.data.images import read_images
 from trainers.data.tables import check_table
-from trainers.data.text import check_text
+from trainers.data.text import check_text, read_text
+from trainers.data.tokens import split_tokens
+from trainers.errors import DataError
+from trainers.models.gguf.llama import read_llama
+from trainers.models.gguf.tokenizer import tokenizer_of
+from trainers.models.lora_options import LoraOptions
 
 
 def check_data(task: Mapping[str, Any]) -> None:
@@ -17,7 +22,21 @@ def check_data(task: Mapping[str, Any]) -> None:
     data = str(task.get("data", ""))
     if target in ("LanguageModel", "MoeLanguageModel"):
         check_text(data, int(task["context"]))
+    elif target == "FineTune":
+        _check_fine_tuning(task, data)
     elif target == "ImageClassification" and data != "digits":
         read_images(data)
     elif target == "Tabular":
         check_table(data)
+
+
+def _check_fine_tuning(task: Mapping[str, Any], data: str) -> None:
+    if task["lora"] is not None:
+        LoraOptions(**task["lora"])
+    text = read_text(data)
+    if (path := task["model"].get("path")) is None:
+        return  # a model of the person's own
+    llama = read_llama(path)
+    if not 1 <= task["context"] <= llama.context:
+        raise DataError(f"task.context is {task['context']}; {llama.name} takes 1 to {llama.context} tokens.")
+    split_tokens(text, tokenizer_of(llama.header), task["context"], data, "validation", "test")

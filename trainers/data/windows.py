@@ -9,7 +9,7 @@ from torch import Tensor
 class Windows:
     """Sample i is the `length` tokens from `starts[i]` on, as int64."""
 
-    def __init__(self, text: NDArray[np.uint8], starts: NDArray[np.int64], length: int) -> None:
+    def __init__(self, text: NDArray[np.uint8] | NDArray[np.int32], starts: NDArray[np.int64], length: int) -> None:
         self._text = torch.from_numpy(text)
         self._starts = torch.from_numpy(starts)
         self._places = torch.arange(length)

@@ -22,6 +22,9 @@ class Tokenizer(Protocol):
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens; what is not UTF-8 becomes U+FFFD."""
 
+    def token_bytes(self, token: int) -> bytes:
+        """What one token adds to a text, which need not be whole characters."""
+
 
 class ByteTokenizer:
     """Every byte of UTF-8 is a token; there is none to end with."""
@@ -37,3 +40,6 @@ class ByteTokenizer:
 
     def decode(self, tokens: Sequence[int]) -> str:
         return bytes(tokens).decode(errors="replace")
+
+    def token_bytes(self, token: int) -> bytes:
+        return bytes([token])

@@ -21,6 +21,11 @@ _LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+_SELVES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]  # bytes that a word writes as themselves …
+_OTHERS = [
+    byte for byte in range(0x100) if byte not in _SELVES
+]  # … and those it writes as the characters from 0x100 on
+_BYTES = {chr(byte): byte for byte in _SELVES} | {chr(0x100 + place): byte for place, byte in enumerate(_OTHERS)}
 
 
 class BytePairTokenizer:
@@ -32,6 +37,7 @@ class BytePairTokenizer:
 
     def __init__(self, pieces: Tokenizer, begin: Iterable[int], ends: Iterable[int]) -> None:
         self._pieces = pieces
+        self._verbatim = pieces.get_added_tokens_decoder().keys()
         self.begin, self.ends = list(begin), frozenset(ends)
 
     @property
@@ -47,6 +53,12 @@ class BytePairTokenizer:
     def decode(self, tokens: Sequence[int]) -> str:
         begun = len(self.begin) if list(tokens[: len(self.begin)]) == self.begin else 0
         return self._pieces.decode(list(tokens[begun:]), skip_special_tokens=False)
+
+    def token_bytes(self, token: int) -> bytes:
+        word = self._pieces.id_to_token(token)
+        if word is None:
+            raise ValueError(f"Token {token} is outside the vocabulary of {self.vocabulary}.")
+        return word.encode() if token in self._verbatim else bytes(map(_BYTES.__getitem__, word))
 
 
 def check_tokenizer(header: Header) -> None:
