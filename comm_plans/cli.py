@@ -17,6 +17,7 @@ from comm_plans import commands as do
 from comm_plans.all_to_all.command import all_to_all
 from comm_plans.direct_connect.command import wire
 from comm_plans.errors import PlansError
+from comm_plans.readers.command import read
 
 TOPOLOGY = "a topology file, a fabric by name such as dgx_a100:boxes=2, or a wiring such as L^2(C(16,3,4))"
 
@@ -68,8 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_plan_commands(commands)
     _add_all_to_all(commands)
     _add_wire(commands)
-    reading = _add(commands, "read", do.read, "print a network as a topology file")
-    reading.add_argument("file", metavar="FILE", help=TOPOLOGY)
+    _add_read(commands)
     _add_cache_commands(commands)
     return parser
 
@@ -128,6 +128,30 @@ def _add_wire(commands: Any) -> None:
     command.add_argument("--wiring", metavar="FILE", help="write which port goes where in the best choice, as CSV")
     command.add_argument("--show", action="store_true", help="draw small wirings")
     command.add_argument("--json", action="store_true", help="print one JSON array")
+
+
+def _add_read(commands: Any) -> None:
+    command = _add(commands, "read", read, "print what a cluster says of itself, or any network, as a topology file")
+    command.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="output of nvidia-smi topo -m, rocm-smi --showtopo, NCCL (NCCL_TOPO_DUMP_FILE) or a bandwidth test, one "
+        f"file a host, - for standard input; else {TOPOLOGY}",
+    )
+    command.add_argument(
+        "--bandwidth",
+        metavar="WORD=GB/S",
+        action="append",
+        default=[],
+        help="one way, of what the file calls by that word: NV12=300, PCIE=24, NIC=25, mlx5_0=50; may be repeated",
+    )
+    command.add_argument(
+        "--network",
+        choices=("switch", "rails"),
+        default="switch",
+        help="what joins the NICs of several hosts: one switch (default), or one for the first of each, and so on",
+    )
 
 
 def _add_cache_commands(commands: Any) -> None:

@@ -125,13 +125,6 @@ def export(options: argparse.Namespace) -> None:
     terminal.note(f"wrote {options.out}")
 
 
-def read(options: argparse.Namespace) -> None:
-    """Print a network as a topology file."""
-    from comm_plans.sources import topology_from
-
-    print(json.dumps(topology_from(options.file).to_document(), indent=1))
-
-
 def cache_list(options: argparse.Namespace) -> None:
     """List the plans kept on this machine."""
     from comm_plans.cache import PlanCache
