@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Module, Parameter
@@ -17,6 +18,7 @@ from torch.optim import Optimizer
 from trainers.averaging import averaged, ready_to_step
 from trainers.communication import data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
+from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
 from trainers.options import TrainerOptions
 from trainers.random_state import seed_all
 from trainers.sharding import clip_gradients, cut, gathered, loss_scaler, made_whole, whole_size
@@ -56,7 +58,7 @@ class Trainer:
         self._order = DataOrder(len(self._splits.train), samples_per_step, world_size, options.seed)
         seed_all(options.seed)
         self.model = task.build_model().to(self._device)
-        self._optimizer = optimizer(self.model.parameters())
+        self._optimizer = optimizer(trained(self.model))
         ready_to_step(self._optimizer)
         self._scaler = loss_scaler(self.model, self._device, enabled=options.precision == "float16")
         self.step = 0
@@ -140,16 +142,22 @@ class Trainer:
         return digest.hexdigest()
 
     def save_weights(self, path: Path) -> None:
-        """Write the whole model's `state_dict` as safetensors. Called on all ranks; rank 0 writes."""
+        """Write the model's `state_dict` as safetensors. Called on all ranks; rank 0 writes.
+
+        Of frozen parameters only their digest is written, in the header under "frozen".
+        """
         with self._averaged():
-            whole = gathered(self.model, self.model.state_dict())
+            whole = gathered(self.model, changing(self.model, self.model.state_dict()))
             state = {name: tensor.cpu().contiguous().clone() for name, tensor in whole}
+        digest = frozen_digest(self.model)
         if self._rank == 0:
-            save_file(state, path)
+            save_file(state, path, metadata={"frozen": digest} if digest else None)
 
     def load_weights(self, path: Path) -> None:
-        """Take what `save_weights` wrote, to score it. RuntimeError where it is another model's."""
-        self.model.load_state_dict(cut(self.model, load_file(path)))
+        """Take what `save_weights` wrote, to score it. RuntimeError or DataError where it is another model's."""
+        with safe_open(path, framework="pt") as file:
+            check_frozen(self.model, (file.metadata() or {}).get("frozen"))
+        self.model.load_state_dict(cut(self.model, load_file(path)) | frozen(self.model))
 
     def _train_step(self, rate: float) -> Tensor:
         for group in self._optimizer.param_groups:
