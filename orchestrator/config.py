@@ -97,6 +97,22 @@ class MoeLanguageModelConfig(LanguageModelConfig):
 
 
 @dataclass
+class LoraConfig:
+    """Keys of task.lora."""
+
+    rank: int
+    alpha: float
+    layers: list[str]
+
+
+@dataclass
+class FineTuneConfig(LanguageModelConfig):
+    """Keys of task=finetune_smollm2."""
+
+    lora: LoraConfig | None
+
+
+@dataclass
 class DataTaskConfig:
     """Keys of task=image_classification and task=tabular."""
 
@@ -128,6 +144,15 @@ class MoeTransformerConfig(TransformerConfig):
 
 
 @dataclass
+class GgufConfig:
+    """Keys of model=gguf."""
+
+    _target_: str
+    _partial_: bool
+    path: str
+
+
+@dataclass
 class ConvNetConfig:
     """Keys of model=convnet."""
 
@@ -150,10 +175,12 @@ class MlpConfig:
 _TYPED_TARGETS: dict[str, type[Any]] = {
     "trainers.tasks.language_model.LanguageModel": LanguageModelConfig,
     "trainers.tasks.moe_language_model.MoeLanguageModel": MoeLanguageModelConfig,
+    "trainers.tasks.finetune.FineTune": FineTuneConfig,
     "trainers.tasks.image_classification.ImageClassification": DataTaskConfig,
     "trainers.tasks.tabular.Tabular": DataTaskConfig,
     "trainers.models.transformer.Transformer": TransformerConfig,
     "trainers.models.moe_transformer.MoeTransformer": MoeTransformerConfig,
+    "trainers.models.gguf.load_gguf": GgufConfig,
     "trainers.models.convnet.ConvNet": ConvNetConfig,
     "trainers.models.mlp.Mlp": MlpConfig,
 }
@@ -162,6 +189,7 @@ _TYPED_TARGETS: dict[str, type[Any]] = {
 _MODEL_OF = {
     "trainers.tasks.language_model.LanguageModel": "transformer",
     "trainers.tasks.moe_language_model.MoeLanguageModel": "moe_transformer",
+    "trainers.tasks.finetune.FineTune": "gguf",
     "trainers.tasks.image_classification.ImageClassification": "convnet",
     "trainers.tasks.tabular.Tabular": "mlp",
 }
@@ -305,9 +333,11 @@ def _warm_start(lr: Json) -> None:
 
 def _make_data_absolute(task: Json) -> None:
     """A run may be taken up from elsewhere, and its workers may stand elsewhere."""
-    data = task.get("data")
-    if isinstance(data, str) and Path(data).exists():
-        task["data"] = str(Path(data).absolute())
+    model = task.get("model")
+    for tree, key in ((task, "data"), (model if isinstance(model, dict) else {}, "path")):
+        named = tree.get(key)
+        if isinstance(named, str) and Path(named).exists():
+            tree[key] = str(Path(named).absolute())
 
 
 def _located(topology: str) -> str:
