@@ -47,7 +47,7 @@ def write(
     more: dict[str, Any] | None = None,
 ) -> Path:
     """A file with these weights, matrices in the type `kind`. more: further metadata, text or whole numbers."""
-    vocabulary, width = weights["token_embd.weight"].shape
+    width = weights["token_embd.weight"].shape[1]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
     writer.add_block_count(sum(name.endswith("attn_q.weight") for name in weights))

@@ -1,4 +1,4 @@
-"""A Llama computed plainly in numpy, in double precision, from the tensors of a file: what the models are held against."""
+"""A Llama computed plainly in numpy, in double precision, from the tensors of a file: what models are held against."""
 
 from collections.abc import Callable
 

@@ -2,6 +2,7 @@
 
 import struct
 import sys
+from contextlib import suppress
 
 import gguf_files
 import numpy as np
@@ -54,12 +55,8 @@ def test_a_file_cut_off_at_its_seams(content, place, left):
 def test_a_damaged_header_is_refused_or_read_but_never_crashes(content, place, at, value):
     path = place / "damaged.gguf"
     path.write_bytes(content[:at] + value + content[at + len(value) :])
-    try:
-        llama = read_llama(path)
-    except DataError as error:
-        assert "\n" not in str(error)
-    else:
-        assert llama.layers == 2
+    with suppress(DataError):
+        assert read_llama(path).layers == 2
 
 
 def test_what_is_no_gguf_file(tmp_path):

@@ -1,6 +1,7 @@
 """Text to tokens and back, and the merges of byte-level BPE by a plain second implementation."""
 
 import re
+from itertools import pairwise
 
 import gguf_files
 import pytest
@@ -94,7 +95,7 @@ def test_control_tokens_are_one_token_each(smollm2, words):
 @given(word=st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=24))
 def test_words_are_merged_by_rank(smollm2, words, ranks, word):
     parts = ["Ġ", *word]
-    while pairs := [pair for pair in zip(parts, parts[1:], strict=False) if pair in ranks]:
+    while pairs := [pair for pair in pairwise(parts) if pair in ranks]:
         best = min(pairs, key=ranks.__getitem__)
         joined, place = [], 0
         while place < len(parts):
