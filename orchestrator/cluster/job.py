@@ -14,6 +14,7 @@ from orchestrator.cluster.job_spec import JobSpec
 from orchestrator.cluster.snapshots import require_space
 from orchestrator.cluster.worker import SHARED_FILE, rank_file
 from orchestrator.errors import UserError
+from orchestrator.learning_rate.dimensions import AS_CONFIGURED, Settings
 
 __all__ = ["Job", "JobFailed", "JobInfo", "JobSpec"]
 
@@ -60,12 +61,14 @@ class Job:
         device, parameters = every(self._workers.call("build", address, port))
         return JobInfo(self._spec.world_size, device, parameters, monotonic() - self._begun)
 
-    def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
-        """One optimizer step a rate; the mean loss over ranks of each.
+    def train(
+        self, rates: Sequence[float], settings: Settings = AS_CONFIGURED, stop_above: float | None = None
+    ) -> list[float]:
+        """One optimizer step a rate; the mean loss over ranks of each. `settings` hold for these steps alone.
 
         With `stop_above`, ends after the first step whose mean loss is above it or not finite.
         """
-        by_rank = self._workers.call("train", list(rates), stop_above)
+        by_rank = self._workers.call("train", list(rates), dict(settings), stop_above)
         return [sum(losses) / len(losses) for losses in zip(*by_rank, strict=True)]
 
     def validate(self, split: str = "validation") -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.cluster.job_spec import JobSpec
 from orchestrator.errors import UserError
+from orchestrator.learning_rate.dimensions import Settings
 
 if TYPE_CHECKING:
     from comm_plans.runtime.options import PlannedOptions
@@ -68,10 +69,10 @@ class Worker:
         self._trainer = Trainer(task, optimizer, options, self._rank, self._spec.world_size)
         return device, self._trainer.parameters_count
 
-    def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
+    def train(self, rates: Sequence[float], settings: Settings, stop_above: float | None = None) -> list[float]:
         """One step a rate; this rank's losses. The rates really used are checked: a restored optimizer has its own."""
         self._current = None
-        losses = self._trainer.train(rates, stop_above)
+        losses = self._trainer.train(rates, settings, stop_above)
         used = self._trainer.rates()
         if losses and any(rate != rates[len(losses) - 1] for rate in used):
             raise RuntimeError(f"Rank {self._rank} used the rates {used} where {rates[len(losses) - 1]} was asked for.")

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from orchestrator.cluster.connection import Cluster, ClusterOptions, check_capacity, connect, require_answer
+from orchestrator.cluster.reaper import Process, alive, descendants, read
 from orchestrator.errors import UserError
 from orchestrator.stopping import Stopped, stopping_on_signals
 
@@ -138,16 +138,36 @@ with connect(ClusterOptions(workers=2)), Job(spec) as job:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_a_driver_that_was_told_to_end(number: signal.Signals) -> None:
-    mark = f"ORCHESTRATOR_TEST_{uuid.uuid4().hex}"
-    command = [sys.executable, "-c", TRAIN_FOR_EVER]
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, mark: "1"})
+    driver = subprocess.Popen([sys.executable, "-c", TRAIN_FOR_EVER], stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None
     assert driver.stdout.readline() == "started\n"
     time.sleep(1)
-    assert sum("ray::Worker" in line for line in marked(mark)) == 2
+    started = descendants(driver.pid, spared=set())
+    assert sum(read(number, "cmdline").startswith(b"ray::") for number, _ in started) >= 4  # workers, Ray's agents
     driver.send_signal(number)
     driver.wait(timeout=30)
-    assert all_gone_within(20, lambda: marked(mark))
+    assert left_after(20, lambda: started & set(alive())) == set()
+
+
+LEAVE_AN_ORPHAN = """
+import os, subprocess, sys, time
+from orchestrator.cluster.guard import guarded
+START = "import subprocess, time; print(subprocess.Popen(['sleep', '60'], env={}).pid, flush=True); time.sleep(60)"
+with guarded():
+    parent = subprocess.Popen([sys.executable, "-c", START], stdout=subprocess.PIPE, text=True)
+    orphan = int(parent.stdout.readline())
+    time.sleep(5)
+    parent.kill()
+    parent.wait()
+print(os.path.exists(f"/proc/{orphan}/exe"))
+"""
+
+
+@pytest.mark.slow
+def test_a_process_without_parent_and_environment_is_ended_too() -> None:
+    command = [sys.executable, "-c", LEAVE_AN_ORPHAN]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert shown.stdout == "False\n"
 
 
 @pytest.mark.slow
@@ -162,22 +182,8 @@ with connect(ClusterOptions(workers=1, dashboard=True)) as cluster:
     assert shown.stdout.endswith("()\n")
 
 
-def all_gone_within(seconds: float, left: Callable[[], list[str]]) -> bool:
+def left_after(seconds: float, left: Callable[[], set[Process]]) -> set[Process]:
     until = time.monotonic() + seconds
-    while left():
-        if time.monotonic() > until:
-            return False
+    while (those := left()) and time.monotonic() < until:
         time.sleep(0.1)
-    return True
-
-
-def marked(mark: str) -> list[str]:
-    """Processes that inherited an environment variable of this name."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
+    return those
