@@ -244,6 +244,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     _check_model_fits(config.task)
     settle_experts(config.task, config.cluster.workers, _topology_stood_on(config))
     _check_ranges(config)
+    _check_also(config)
     _warm_start(config.lr)
     make_policy(config.lr, config.steps, config.seed)  # has sentences of its own for the lr group
     return config
@@ -406,6 +407,17 @@ def _check_ranges(config: Config) -> None:
     _require_one_of("communication.transport", communication.transport, "streams", "p2p")
     threshold = communication.threshold_bytes
     _require(threshold is None or threshold >= 0, "communication.threshold_bytes", threshold, "0 or more, or null")
+
+
+def _check_also(config: Config) -> None:
+    """What `lr.also` would change by factors must be there to be changed."""
+    also = config.lr.get("also") or ()
+    decays = config.optimizer.get("weight_decay") != 0
+    samples = config.batch_size * config.accumulate
+    needed = "above 0, for lr.also has weight_decay, which multiplies it"
+    _require("weight_decay" not in also or decays, "optimizer.weight_decay", 0, needed)
+    needed = "even, for lr.also has batch_size, which halves it"
+    _require("batch_size" not in also or samples % 2 == 0, "batch_size", config.batch_size, needed)
 
 
 def _require_one_of(key: str, value: str, *allowed: str) -> None:

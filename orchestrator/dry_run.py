@@ -46,6 +46,9 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
     yield "learning rate", f"{policy_name(values)}, {count_text(cost.stages, 'stage')}"
     yield "training", count_text(cost.train_steps, "step")
     yield "search", f"at most {count_text(cost.probe_steps, 'step')}, {cost.probe_steps / total:.0%} of all steps"
+    if cost.also_steps:
+        share = f"at most {cost.also_steps:,} of these, {cost.also_steps / config.steps:.0%} of steps"
+        yield "also searched", f"{', '.join(config.lr['also'])}: {share}"
     if replicas := probe_replicas(config):
         yield "side by side", _side_by_side(config, replicas)
     yield "how long", _how_long(total, values, Path(config.outputs))

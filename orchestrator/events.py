@@ -6,7 +6,7 @@ Steps count real optimizer steps from the run's start; seconds come from a monot
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
@@ -88,6 +88,7 @@ class ProbeRan:
     restore_seconds: float
     arm: str | None = None  # whose end was kept
     taken: int = 0  # steps that the arm had taken before, from `first_step`
+    settings: dict[str, float] = field(default_factory=dict)  # factors of what is configured
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ class Execution:
     def _train_call(self, action: Train, steps: int) -> list[float]:
         rates = [action.schedule.rate(step) for step in range(self.step, self.step + steps)]
         begin = monotonic()
-        losses = self.job.train(rates)
+        losses = self.job.train(rates, action.settings)
         seconds = monotonic() - begin
         self._seconds_a_step = seconds / steps
         self.emit(StepsTrained(action.stage, self.step, rates, losses, seconds))

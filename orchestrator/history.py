@@ -27,6 +27,7 @@ from orchestrator.events import (
     Validated,
     Warned,
 )
+from orchestrator.learning_rate.dimensions import Settings
 from orchestrator.learning_rate.policy import Choice, Forecast
 
 
@@ -90,6 +91,12 @@ class History:
         """Steps spent on the search and taken back."""
         return sum(len(each.rates) for each in self.segments if each.kind == "probe")
 
+    @property
+    def settings(self) -> Settings:
+        """What the last stage uses besides its rate, as factors of the configuration."""
+        choices = [stage.choice for stage in self.stages.values() if stage.choice is not None]
+        return choices[-1].settings if choices else {}
+
     def total_steps(self, step: int) -> int:
         """All steps, probes included, that had been taken when real step number `step` was about to run."""
         position = 0
@@ -150,7 +157,7 @@ def _identity(event: Event) -> Hashable:
         case ProbeRan():
             return ("probe", event.stage, event.first_step, event.arm, event.taken, tuple(event.rates))
         case ForecastMade():
-            return ("forecast", event.forecast.stage, event.forecast.rate)
+            return ("forecast", event.forecast.stage, event.forecast.rate, *event.forecast.settings.items())
         case RateChosen():
             return ("choice", event.choice.stage)
         case RangeChosen():

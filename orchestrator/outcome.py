@@ -50,6 +50,7 @@ def _result(config: Config, recording: Recording, state: str, reason: str | None
     values = config.to_json()
     wall_seconds = recording.seconds
     summary = summarise(recording.events, wall_seconds)
+    story = history(recording.events)
     return {
         "state": state,
         "reason": reason,
@@ -67,7 +68,8 @@ def _result(config: Config, recording: Recording, state: str, reason: str | None
         "test": summary["test"],
         "scores": summary["scores"],
         "lr_by_step": summary["lr_by_step"],
-        "plan": _plan(history(recording.events)),
+        "settings": dict(story.settings),
+        "plan": _plan(story),
         "mlflow_run_id": recording.mlflow_run_id(),
         "weights_sha256": weights,
     }

@@ -14,13 +14,14 @@ from typing import Any
 
 from orchestrator.copies import Copies
 from orchestrator.events import ArmTakenUp, Event, ProbeRan
+from orchestrator.learning_rate.dimensions import Settings
 from orchestrator.learning_rate.policy import Probe, Probed, Series
 from orchestrator.learning_rate.schedules import Schedule
 from orchestrator.side_by_side import side_by_side
 from orchestrator.trial import Rewindable, Trial, carried_out, end_of, retrace
 
 Emit = Callable[[Event], None]
-Asked = tuple[str | None, Schedule]  # an arm, if the candidate has one, and the candidate
+Asked = tuple[str | None, Schedule, Settings]  # an arm, if the candidate has one, and the candidate
 
 
 @dataclass
@@ -52,8 +53,7 @@ class Probing:
         """Try every candidate; `step` is the real step reached, where the job stands before and after."""
         for name in self._arms.keys() - {*action.arms, *action.needed}:
             self._forget(name)
-        names = action.arms or (None,) * len(action.candidates)
-        asked = list(zip(names, action.candidates, strict=True))
+        asked = list(action.asked())
         ran = list(self._recalled(action, step, asked))
         self._try(action, step, asked[len(ran) :], ran.append)
         return Probed(tuple(Series(tuple(each.train_losses), tuple(each.validation)) for each in ran))
@@ -76,13 +76,13 @@ class Probing:
 
     def _recalled(self, action: Probe, step: int, asked: Sequence[Asked]) -> Iterator[ProbeRan]:
         """The first of these trials, as far as an earlier process has made them from the same step."""
-        for name, candidate in asked:
+        for name, candidate, settings in asked:
             if not self.remembered:
                 return
             ran = self.remembered[0]
             rates = [candidate.rate(action.taken + each) for each in range(len(ran.rates))]
-            same = (action.stage, action.purpose, step, name, action.taken, rates)
-            if (ran.stage, ran.purpose, ran.first_step, ran.arm, ran.taken, ran.rates) != same:
+            same = (action.stage, action.purpose, step, name, action.taken, rates, settings)
+            if (ran.stage, ran.purpose, ran.first_step, ran.arm, ran.taken, ran.rates, ran.settings) != same:
                 self.remembered.clear()
                 return
             self._note(ran, holder=None)
@@ -98,7 +98,7 @@ class Probing:
             done(ran)
 
         begin = monotonic()
-        copies = self.copies.spread([self._arms[name].holder if name and action.taken else None for name, _ in asked])
+        copies = self.copies.spread([self._arms[name].holder if name and action.taken else None for name, *_ in asked])
         starts = self.copies.starts(copies, step) if asked else ()
         trials = [self._trial(action, step, *each) for each in zip(asked, copies, starts, strict=True)]
         trials[:1] = [replace(first, preparing=monotonic() - begin) for first in trials[:1]]
@@ -107,8 +107,8 @@ class Probing:
 
     def _trial(self, action: Probe, step: int, asked: Asked, copy: Rewindable, start: dict[str, Any]) -> Trial:
         """A trial with all that its copy of the job needs for it."""
-        name, candidate = asked
-        trial = Trial(action, step, name, candidate, start)
+        name, candidate, settings = asked
+        trial = Trial(action, step, name, candidate, settings, start)
         if name is None or not action.taken:
             return trial
         if self._arms[name].holder is None:

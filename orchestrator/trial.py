@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from orchestrator.events import ProbeRan
+from orchestrator.learning_rate.dimensions import Settings
 from orchestrator.learning_rate.policy import Probe
 from orchestrator.learning_rate.schedules import Schedule
 
@@ -17,8 +18,8 @@ START = "stage"  # the name of the state that probes begin with
 class Rewindable(Protocol):
     """What is needed of a job; `orchestrator.cluster.job.Job` is one."""
 
-    def train(self, rates: list[float]) -> list[float]:
-        """One optimizer step a rate; the mean loss over ranks of each."""
+    def train(self, rates: list[float], settings: Settings) -> list[float]:
+        """One optimizer step a rate; the mean loss over ranks of each. `settings` hold for these steps alone."""
 
     def validate(self, split: str) -> dict[str, float]:
         """Mean metrics over a split, at least `loss`."""
@@ -54,6 +55,7 @@ class Trial:
     step: int
     arm: str | None
     candidate: Schedule
+    settings: Settings
     brought: Mapping[str, Any]
     way: tuple[ProbeRan, ...] = ()
     preparing: float = 0.0
@@ -72,7 +74,7 @@ def carried_out(trial: Trial, job: Rewindable) -> ProbeRan:
         steps = min(_until_due(len(rates), action), CALL_STEPS)
         call_rates = [trial.candidate.rate(action.taken + len(rates) + each) for each in range(steps)]
         begin = monotonic()
-        losses += job.train(call_rates)
+        losses += job.train(call_rates, trial.settings)
         rates += call_rates
         train_seconds += monotonic() - begin
         if action.validate_every and (len(rates) % action.validate_every == 0 or len(rates) == action.steps):
@@ -86,7 +88,7 @@ def carried_out(trial: Trial, job: Rewindable) -> ProbeRan:
     restore_seconds += monotonic() - begin
     return ProbeRan(
         action.stage, action.purpose, trial.step, rates, losses, validation,
-        train_seconds, validation_seconds, restore_seconds, trial.arm, action.taken,
+        train_seconds, validation_seconds, restore_seconds, trial.arm, action.taken, dict(trial.settings),
     )  # fmt: skip
 
 
@@ -94,7 +96,7 @@ def retrace(way: Iterable[ProbeRan], job: Rewindable) -> None:
     """Take an arm's steps once more, in the same calls."""
     for ran in way:
         for begin in range(0, len(ran.rates), CALL_STEPS):
-            job.train(ran.rates[begin : begin + CALL_STEPS])
+            job.train(ran.rates[begin : begin + CALL_STEPS], ran.settings)
 
 
 def end_of(arm: str) -> str:

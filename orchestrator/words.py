@@ -4,6 +4,7 @@ import math
 import re
 
 from orchestrator.events import Json
+from orchestrator.learning_rate.dimensions import Settings
 
 
 def rate_text(rate: float) -> str:
@@ -12,6 +13,17 @@ def rate_text(rate: float) -> str:
         return str(rate)
     mantissa, exponent = f"{rate:.1e}".split("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def settings_text(settings: Settings) -> str:
+    """What differs from the configuration: `weight_decay × 0.1, batch_size × 2`."""
+    names = {"momentum": "1 − momentum"}
+    return ", ".join(f"{names.get(name, name)} × {factor:g}" for name, factor in settings.items())
+
+
+def choice_text(rate: float, settings: Settings) -> str:
+    """A rate, with what was chosen besides it."""
+    return f"{rate_text(rate)} with {settings_text(settings)}" if settings else rate_text(rate)
 
 
 def loss_text(loss: float | None) -> str:

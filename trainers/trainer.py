@@ -21,6 +21,7 @@ from trainers.data.order import DataOrder
 from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
 from trainers.options import TrainerOptions
 from trainers.random_state import seed_all
+from trainers.settings import AS_CONFIGURED, OptimizerSettings, Settings, samples_with
 from trainers.sharding import clip_gradients, cut, gathered, loss_scaler, made_whole, whole_size
 from trainers.snapshot import Snapshot
 from trainers.tasks.task import Batch, DataSet, Task
@@ -54,11 +55,11 @@ class Trainer:
         self._task, self._options, self._rank, self._world_size = task, options, rank, world_size
         self._device = torch.device(options.device)
         self._splits = task.build_data()
-        samples_per_step = options.batch_size * options.accumulate
-        self._order = DataOrder(len(self._splits.train), samples_per_step, world_size, options.seed)
+        self._order = self._order_with(AS_CONFIGURED)
         seed_all(options.seed)
         self.model = task.build_model().to(self._device)
         self._optimizer = optimizer(trained(self.model))
+        self._settings = OptimizerSettings(self._optimizer)
         ready_to_step(self._optimizer)
         self._scaler = loss_scaler(self.model, self._device, enabled=options.precision == "float16")
         self.step = 0
@@ -78,11 +79,16 @@ class Trainer:
         """How many held-out samples a validation scores."""
         return len(evenly_spaced(len(self._splits.validation), self._options.validation_samples))
 
-    def train(self, rates: Sequence[float], stop_above: float | None = None) -> list[float]:
+    def train(
+        self, rates: Sequence[float], settings: Settings = AS_CONFIGURED, stop_above: float | None = None
+    ) -> list[float]:
         """One optimizer step a rate, set right before its step; returns this rank's mean loss of each step.
 
-        With `stop_above`, ends after the first step whose mean over all ranks is above it or not finite.
+        `settings` hold for these steps alone. With `stop_above`, ends after the first step whose mean over all ranks is
+        above it or not finite. Raises DataError for settings that the optimizer or the batch does not have.
         """
+        self._settings.use(settings)
+        self._order = self._order_with(settings)
         self.model.train()
         losses = []
         for rate in rates:
@@ -159,6 +165,10 @@ class Trainer:
             check_frozen(self.model, (file.metadata() or {}).get("frozen"))
         self.model.load_state_dict(cut(self.model, load_file(path)) | frozen(self.model))
 
+    def _order_with(self, settings: Settings) -> DataOrder:
+        samples = samples_with(self._options.batch_size * self._options.accumulate, settings)
+        return DataOrder(len(self._splits.train), samples, self._world_size, self._options.seed)
+
     def _train_step(self, rate: float) -> Tensor:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
@@ -181,7 +191,7 @@ class Trainer:
             batch = self._to_device(self._splits.train[part])
             with self._synchronised_only_if(number == len(parts) - 1):
                 with self._autocast():
-                    loss = self._task.loss(self._parallel, batch) / len(parts)
+                    loss = self._task.loss(self._parallel, batch) / (len(indices) / len(part))
                 self._scaler.scale(loss).backward()
             total += loss.detach()
         return total

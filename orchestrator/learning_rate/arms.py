@@ -19,7 +19,7 @@ KAPPA = 1.0
 class Arm:
     """One rate. `losses` are its training losses so far, all finite; `scores` are (steps, loss) where it was scored.
 
-    `ended`: why it goes no further, "diverged" or "fell behind". `settings`: what differs from what is configured.
+    `ended`: why it goes no further, "diverged", "fell behind" or "no better". `settings`: factors of what is set.
     `done`: steps taken, in batches of the size configured, as those of `scores` are.
     """
 
@@ -74,6 +74,14 @@ def end_those_behind(arms: Sequence[Arm], best: Arm | None, check: int, at: int)
     for arm in arms:
         if arm.hope(at) > leading:
             arm.ended = "fell behind"
+
+
+def end_those_no_better(tried: Sequence[Arm], alive: Sequence[Arm], band: float) -> None:
+    """End those just tried that are not better than all others by the share `band`: noise must not change settings."""
+    best = min((arm.score for arm in alive if arm not in tried), default=math.inf)
+    for arm in tried:
+        if arm.ended is None and arm.score > best - band * abs(best):
+            arm.ended = "no better"
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,17 @@
 As in AutoLRS (arXiv 2105.10762) rates are tried from one state, Bayesian optimisation proposes them, and an exponential
 forecast ends the hopeless. Unlike there, the base is Schedule-Free (arXiv 2405.15682), whose averaged iterate needs no
 decay and shows early what a rate is worth; probes are not thrown away but go on in doubling rungs (successive halving,
-arXiv 1502.07943), so that the winner's steps are the run's own first tenth.
+arXiv 1502.07943), so that the winner's steps are the run's own first twentieth. Then the level
+eases off, the faster the more noise is in the iterates.
 """
 
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.learning_rate.arms import Arm, Field, end_those_behind, runaway
+from orchestrator.learning_rate.arms import Arm, Field, end_those_behind, end_those_no_better, runaway
 from orchestrator.learning_rate.checks import require
-from orchestrator.learning_rate.decision import forecast_of, pick, reason, require_finite_start
+from orchestrator.learning_rate.decision import GENTLE, exponent, forecast_of, pick, reason, require_finite_start
 from orchestrator.learning_rate.dimensions import FACTORS, Settings, batch_factor, steps_for
 from orchestrator.learning_rate.policy import (
     Action,
@@ -25,6 +26,7 @@ from orchestrator.learning_rate.policy import (
     Probe,
     Probed,
     RangeFound,
+    Series,
     Train,
     Trained,
 )
@@ -37,11 +39,12 @@ from orchestrator.learning_rate.rungs import (
     plan_search,
     warmup_steps,
 )
-from orchestrator.learning_rate.schedules import Linear
+from orchestrator.learning_rate.schedules import InversePower, Linear, Schedule
 from orchestrator.learning_rate.staged import bounds, usual_validate_every
 
 PIECES = 8  # of the training, with a snapshot after each
 SEARCHES = 3  # each a whole interval lower than the one before, where every rate diverged
+HELD = 10  # for this part of the run, at least, the level stays what it is
 STAGE = 1
 
 
@@ -52,7 +55,8 @@ class _State:
     low: float
     high: float
     end: int  # real steps of the whole run
-    level: float | None = None
+    level: float | None = None  # where the level stands
+    exponent: float = GENTLE  # with which it falls
     begin: int = 0  # real steps done when the training at the level begins: the winner's
     step: int = 0  # real steps done
     rung: int = 0
@@ -85,7 +89,7 @@ class AutoLRS(Policy):
             return None
         edges = (state.begin + edge for edge in bounds(state.end - state.begin, PIECES))
         steps = next(edge for edge in edges if edge > state.step) - state.step
-        schedule = self._schedule(state.level, state.settings)
+        schedule = self._course(state.level)
         every = max(1, steps_for(self._validate_every, state.settings))
         return Train(STAGE, schedule, state.step, steps, every, state.winner, state.settings)
 
@@ -97,9 +101,10 @@ class AutoLRS(Policy):
                     arm.take(seen, action.steps, self._rung.until, self._rung.scored)
                     state.probe_steps += round(len(seen.train) * batch_factor(arm.settings))
                 return () if self._waiting else tuple(self._close_rung())
-            case Train(), Trained():
+            case Train(), Trained(series=series):
                 state.step += action.steps
                 state.winner = None
+                self._ease(action.schedule, series)
                 return ()
         raise ValueError(f"A {type(outcome).__name__} was told that does not fit what was asked for: {action}.")
 
@@ -177,11 +182,23 @@ class AutoLRS(Policy):
         )
 
     def _schedule(self, level: float, settings: Settings) -> Linear:
-        """Warm-up and level; the decay, if any, begins where the search ended."""
+        """Warm-up and level."""
+        return Linear(level, self._state.end, steps_for(warmup_steps(self._steps), settings))
+
+    def _course(self, level: float) -> Schedule:
+        """The schedule once the search is over: a level that eases off after a tenth of the run, or decays at once."""
         state = self._state
-        decays = self._options.finish == "decay" and state.level is not None
-        warmup = steps_for(warmup_steps(self._steps), settings)
-        return Linear(level, state.end, warmup, state.end - state.begin if decays else 0)
+        held = self._schedule(level, state.settings)
+        if self._options.finish == "decay":
+            return dataclasses.replace(held, decay=state.end - state.begin)
+        begin = max(state.step, steps_for(self._steps // HELD, state.settings), 1)
+        return InversePower(level, held.warmup, begin, state.exponent)
+
+    def _ease(self, schedule: Schedule, series: Series) -> None:
+        """Note how far the level has fallen, and how fast it falls from now on."""
+        if isinstance(schedule, InversePower):
+            self._state.level = dataclasses.replace(schedule, warmup=0).rate(self._state.step)
+            self._state.exponent = exponent(series)
 
     def _enter_rung(self) -> None:
         """See who goes on in the present rung; the first of each kind adds its arms."""
@@ -211,6 +228,8 @@ class AutoLRS(Policy):
         if not rung.scored:
             standing = [arm for arm in self._active if arm.ended is None]
             end_those_behind(standing, next(iter(self._leaders), None), rung.until, self._field.first)
+        if rung.arms in FACTORS:
+            end_those_no_better(self._active, self._alive, self._options.usual_band())
         state.active = []
         while not state.active:
             state.rung += 1

@@ -4,10 +4,12 @@ A batch of another size is compared after as many samples: half the batch takes 
 """
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from orchestrator.learning_rate.checks import require
 
 Settings = Mapping[str, float]  # name → factor; what is not named stays as it is configured
+AS_CONFIGURED: Settings = MappingProxyType({})
 
 FACTORS = {
     "weight_decay": (0.1, 10.0),

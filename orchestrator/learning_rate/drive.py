@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from orchestrator.errors import UserError
+from orchestrator.learning_rate.dimensions import Settings
 from orchestrator.learning_rate.policy import Finding, Policy, Probe, Probed, Series, Train, Trained
 from orchestrator.learning_rate.schedules import Schedule
 
@@ -45,16 +47,18 @@ def drive(
     optimizer: Optimizer,
     *states: Stateful,
     validate: Callable[[], float] | None = None,
+    use: Callable[[Settings], object] | None = None,
 ) -> History:
     """Train until the policy's budget is spent.
 
     `step` takes one optimizer step and returns its loss; the rate is set before each call. `states` is what a probe
     changes besides the optimizer, above all the model. `validate` returns the loss on held-out data. An optimizer that
     averages its iterates (it has `train` and `eval`, as Schedule-Free ones do) is put into the right mode each time,
-    and is left in `eval`: the model then holds the average.
+    and is left in `eval`: the model then holds the average. `use` is told the settings besides the rate that the steps
+    from now on take, as factors of the loop's own; needed where the policy searches such settings, else UserError.
     """
     history = History()
-    loop = _Loop(step, optimizer, states, validate, history)
+    loop = _Loop(step, optimizer, states, validate, use, history)
     _set_mode(optimizer, "train")
     while (action := policy.ask()) is not None:
         outcome = Probed(loop.probe(action)) if isinstance(action, Probe) else Trained(loop.train(action))
@@ -78,12 +82,14 @@ class _Loop:
     optimizer: Optimizer
     states: Sequence[Stateful]
     validate: Callable[[], float] | None
+    use: Callable[[Settings], object] | None
     history: History
     arms: dict[str, _Kept] = field(default_factory=dict)
 
     def train(self, action: Train) -> Series:
         if action.take_up is not None:
             self._take_up(self.arms[action.take_up])
+        self._use(action.settings)
         series = self._run(action.schedule, action.first_step, action.steps, action.validate_every or action.steps)
         self.history.rates += _rates(action.schedule, action.first_step, series)
         self.history.losses += series.train
@@ -93,24 +99,30 @@ class _Loop:
     def probe(self, action: Probe) -> tuple[Series, ...]:
         """Try each candidate, and come back to the present state after each."""
         start = self._kept_states()
-        names = action.arms or (None,) * len(action.candidates)
         self.arms = {name: kept for name, kept in self.arms.items() if name in {*action.arms, *action.needed}}
         tried = []
-        for name, candidate in zip(names, action.candidates, strict=True):
-            tried.append(self._try(name, candidate, action))
+        for name, candidate, settings in action.asked():
+            tried.append(self._try(name, candidate, settings, action))
             self._go_to(start)
         return tuple(tried)
 
-    def _try(self, name: str | None, candidate: Schedule, action: Probe) -> Series:
+    def _try(self, name: str | None, candidate: Schedule, settings: Settings, action: Probe) -> Series:
         before = self.arms[name] if name is not None and action.taken else _Kept([], [], [])
         if action.taken:
             self._go_to(before.states)
+        self._use(settings)
         stop_above = sys.float_info.max if action.stop_above is None else action.stop_above
         series = self._run(candidate, action.taken, action.steps, action.validate_every, stop_above)
         if name is not None:
             rates = before.rates + _rates(candidate, action.taken, series)
             self.arms[name] = _Kept(self._kept_states(), rates, [*before.losses, *series.train])
         return series
+
+    def _use(self, settings: Settings) -> None:
+        if self.use is not None:
+            self.use(settings)
+        elif settings:
+            raise UserError(f"the policy searches {', '.join(settings)}: give drive a function `use` that sets it.")
 
     def _take_up(self, kept: _Kept) -> None:
         """What led to the arm's end is training from now on."""

@@ -108,6 +108,10 @@ class Forecast:
     high: float | None = None
     settings: Settings = field(default_factory=dict)
 
+    def chosen_by(self, choice: "Choice") -> bool:
+        """Whether this is the arm that a stage goes on with."""
+        return (self.rate, self.settings) == (choice.rate, choice.settings)
+
 
 @dataclass(frozen=True)
 class Choice:

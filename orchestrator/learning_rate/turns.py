@@ -2,6 +2,7 @@
 
 import math
 
+from orchestrator.learning_rate.dimensions import batch_factor
 from orchestrator.learning_rate.policy import Policy, Probe, Probed, Series, Trained
 
 LOSS = 1.0  # of every step: then no rate is better than another, and no trial ends early
@@ -13,7 +14,8 @@ def steps_in_turn(policy: Policy, copies: int) -> int:
     while (action := policy.ask()) is not None:
         series = _flat(action.steps, action.validate_every)
         if isinstance(action, Probe):
-            total += math.ceil(len(action.candidates) / copies) * action.steps
+            *_, settings = next(action.asked())  # those of a probe take batches of one size
+            total += math.ceil(len(action.candidates) / copies) * round(action.steps * batch_factor(settings))
             policy.tell(Probed((series,) * len(action.candidates)))
         else:
             total += action.steps

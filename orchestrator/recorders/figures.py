@@ -111,7 +111,7 @@ def _draw_forecasts(axes: Axes, story: History, palette: Palette) -> None:
         for forecast in stage.forecasts:
             if forecast.diverged:
                 continue
-            followed = stage.choice is not None and forecast.rate == stage.choice.rate
+            followed = stage.choice is not None and forecast.chosen_by(stage.choice)
             axes.scatter(_stage_start(story, stage) + forecast.horizon, forecast.loss, s=34 if followed else 16,
                          facecolors="none", edgecolors=palette.forecast, linewidths=1.6 if followed else 0.8,
                          alpha=1.0 if followed else 0.55, zorder=4, label=label if followed else None)  # fmt: skip

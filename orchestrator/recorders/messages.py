@@ -11,7 +11,7 @@ from orchestrator.communication import measured_sentence, plan_sentence
 from orchestrator.events import CommunicationMeasured, JobReady, Json, PlanChosen, RunEnded, RunResumed, RunStarted
 from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
 from orchestrator.recorders.secrets import mask
-from orchestrator.words import count_text, duration_text, loss_text, policy_name, rate_text, task_name
+from orchestrator.words import choice_text, count_text, duration_text, loss_text, policy_name, rate_text, task_name
 
 _RATES_A_ROW = 6  # at most
 
@@ -62,11 +62,12 @@ def decision(choice: Choice, forecasts: Sequence[Forecast]) -> RenderableType:
     chosen = Text.assemble(
         (f"stage {choice.stage}", "bold"),
         "  ",
-        (rate_text(choice.rate), "bold blue"),
+        (choice_text(choice.rate, choice.settings), "bold blue"),
         f" for {count_text(choice.steps, 'step')}: {choice.reason}",
     )
-    ordered = sorted(forecasts, key=lambda forecast: forecast.rate)
-    return Group(Text(), *_tried(ordered, choice.rate), chosen)
+    ordered = sorted((each for each in forecasts if not each.settings), key=lambda forecast: forecast.rate)
+    others = [each for each in forecasts if each.settings]
+    return Group(Text(), *_tried(ordered, choice), *_tried_also(others), chosen)
 
 
 def end(event: RunEnded, started: RunStarted | None) -> RenderableType:
@@ -79,25 +80,34 @@ def end(event: RunEnded, started: RunStarted | None) -> RenderableType:
     return Group(Text(), _outcome(event.result), Text(), _next_after_success(folder, config))
 
 
-def _tried(forecasts: Sequence[Forecast], chosen: float) -> Iterator[Text]:
+def _tried(forecasts: Sequence[Forecast], choice: Choice) -> Iterator[Text]:
     """The rates in rising order above what they came to, the chosen one marked; in blocks that fit 80 columns."""
     rows = math.ceil(len(forecasts) / _RATES_A_ROW)
     for row in range(rows):
         block = forecasts[row * len(forecasts) // rows : (row + 1) * len(forecasts) // rows]
-        styles = ["bold blue" if forecast.rate == chosen else "" for forecast in block]
-        yield _row("tried", [_rate_tried(forecast, chosen) for forecast in block], styles)
+        styles = ["bold blue" if forecast.chosen_by(choice) else "" for forecast in block]
+        yield _row("tried", [_rate_tried(forecast, choice) for forecast in block], styles)
         if len({forecast.steps for forecast in forecasts}) > 1:
             yield _row("steps", [f"{forecast.steps:,}" for forecast in block], styles)
         yield _row("reached", [_reached_text(forecast) for forecast in block], styles)
         yield _row("forecast", [_forecast_text(forecast) for forecast in block], styles)
 
 
+def _tried_also(forecasts: Sequence[Forecast]) -> Iterator[Text]:
+    """A line for each of the other settings, and what it came to."""
+    for forecast in forecasts:
+        came_to = f"{_reached_text(forecast)} after {count_text(forecast.steps or 0, 'step')}"
+        yield Text.assemble(
+            ("  also    ", "bright_black"), choice_text(forecast.rate, forecast.settings), f": {came_to}"
+        )
+
+
 def _row(name: str, cells: Sequence[str], styles: Sequence[str]) -> Text:
     return Text.assemble((f"  {name:<8}", "bright_black"), *zip((f"{cell:>10}" for cell in cells), styles, strict=True))
 
 
-def _rate_tried(forecast: Forecast, chosen: float) -> str:
-    return ("▸" if forecast.rate == chosen else "") + rate_text(forecast.rate)
+def _rate_tried(forecast: Forecast, choice: Choice) -> str:
+    return ("▸" if forecast.chosen_by(choice) else "") + rate_text(forecast.rate)
 
 
 def _reached_text(forecast: Forecast) -> str:

@@ -15,7 +15,7 @@ from orchestrator.events import Json, PlanChosen
 from orchestrator.history import History, Stage
 from orchestrator.recorders.secrets import mask_all
 from orchestrator.summary import Summary
-from orchestrator.words import count_text, duration_text, loss_text, policy_name, rate_text, task_name
+from orchestrator.words import choice_text, count_text, duration_text, loss_text, policy_name, rate_text, task_name
 
 _STYLE = Path(__file__).with_name("report.css")
 _LONGEST_VALUE = 400  # characters of one result; the rest is in result.json
@@ -113,13 +113,13 @@ def _plan_picture(plan: PlanChosen) -> str | None:
 
 def _decision(story: History, stage: Stage) -> list[str]:
     assert stage.choice is not None
-    followed = [each.loss for each in stage.forecasts if each.rate == stage.choice.rate]
+    followed = [each.loss for each in stage.forecasts if each.chosen_by(stage.choice)]
     return [
         str(stage.number),
         f"{stage.first_step:,}",
         f"{stage.choice.steps:,}",
         str(len(stage.forecasts)),
-        f'<span class="chosen">{rate_text(stage.choice.rate)}</span>',
+        f'<span class="chosen">{choice_text(stage.choice.rate, stage.choice.settings)}</span>',
         loss_text(followed[-1] if followed else None),
         loss_text(_came_to(story, stage)),
         escape(stage.choice.reason),
@@ -135,13 +135,13 @@ def _came_to(story: History, stage: Stage) -> float | None:
 
 
 def _probes(stage: Stage) -> Iterable[list[str]]:
-    forecasts = {forecast.rate: forecast for forecast in stage.forecasts}
+    forecasts = {(forecast.rate, *forecast.settings.items()): forecast for forecast in stage.forecasts}
     for probe in stage.probes:
         if not probe.rates:
             continue
-        forecast = forecasts.get(probe.rates[-1])
+        forecast = forecasts.get((probe.rates[-1], *probe.settings.items()))
         foreseen = "–" if forecast is None else "diverged" if forecast.diverged else loss_text(forecast.loss)
-        rates = dict.fromkeys((rate_text(probe.rates[0]), rate_text(probe.rates[-1])))
+        rates = dict.fromkeys((rate_text(probe.rates[0]), choice_text(probe.rates[-1], probe.settings)))
         quality = "–" if forecast is None else f"{forecast.quality:.2f}"
         yield [
             str(stage.number),

@@ -13,8 +13,9 @@ from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.turns import steps_in_turn
 from orchestrator.trial import START
 
-STEPS = 800
+STEPS = 1600
 SEARCH = {"name": "autolrs"}
+MORE = {"name": "autolrs", "also": ["weight_decay", "batch_size"]}
 STAGES = {"name": "autolrs_paper", "probes": 4, "stages": 2, "max_lr": 0.1}
 
 
@@ -26,14 +27,15 @@ class Descent:
         self.sent, self.threads, self.trained, self.most = [], set(), 0, 0
         self.closed = Flag()
 
-    def train(self, rates):
+    def train(self, rates, settings):
         self.threads.add(current_thread())
-        return [self._step(rate) for rate in rates]
+        return [self._step(rate, settings) for rate in rates]
 
-    def _step(self, rate):
+    def _step(self, rate, settings):
         place, step = self.state
-        noise = math.sin(7 * step)
-        self.state = (place - rate * (2 * place + noise), step + 1)
+        noise = math.sin(7 * step) / settings.get("batch_size", 1)
+        decay = 0.01 * settings.get("weight_decay", 1)
+        self.state = (place - rate * ((2 + decay) * place + noise), step + 1)
         self.trained += 1
         return place * place + 0.1 * noise + 1
 
@@ -85,7 +87,14 @@ def timeless(event):
 
 @pytest.mark.parametrize(
     ("lr", "count"),
-    [(SEARCH, 1), (SEARCH, 2), (SEARCH, 4), (SEARCH, 20), pytest.param(STAGES, 2, marks=pytest.mark.slow)],
+    [
+        (SEARCH, 1),
+        (SEARCH, 2),
+        (SEARCH, 4),
+        (SEARCH, 20),
+        (MORE, 3),
+        pytest.param(STAGES, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_replicas_change_nothing_but_the_time(lr, count):
     alone, together = Descent(), Descent()
@@ -96,21 +105,21 @@ def test_replicas_change_nothing_but_the_time(lr, count):
     assert all(each.trained for each in replicas[:3])
 
 
-@pytest.fixture(scope="module")
-def alone():
+@pytest.fixture(scope="module", params=[SEARCH, MORE], ids=["the rate", "more than the rate"])
+def alone(request):
     job = Descent()
-    return carried_through(job), job.state
+    return request.param, carried_through(job, lr=request.param), job.state
 
 
-@pytest.mark.parametrize("count", [0, 1, 4])
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
 @pytest.mark.parametrize(
-    "done", [pytest.param(done, marks=[pytest.mark.slow] * (done not in (3, 7))) for done in range(10)]
+    "done", [pytest.param(done, marks=[pytest.mark.slow] * (done not in (3, 7, 12))) for done in range(18)]
 )
 def test_a_search_that_was_killed_anywhere_ends_equally(alone, count, done):
     """Ends that nobody keeps are run again wherever they are needed."""
-    (events, state), later = alone, Descent()
+    (lr, events, state), later = alone, Descent()
     probes = [event for event in events if isinstance(event, ProbeRan)]
-    again = carried_through(later, [Descent() for _ in range(count)], remembered=probes[:done])
+    again = carried_through(later, [Descent() for _ in range(count)], probes[:done], lr)
     assert again == events[min(done, len(probes)) :]
     assert later.state == state
 
@@ -129,9 +138,9 @@ def test_the_start_is_sent_once_and_an_end_only_to_who_goes_on_from_it():
 def test_an_error_in_one_copy_ends_all(faulty):
     copies = [Descent() for _ in range(3)]
     for copy in copies:
-        copy.train = lambda rates, own=copy: own.closed.wait(60) and [math.nan] * len(rates)
+        copy.train = lambda rates, settings, own=copy: own.closed.wait(60) and [math.nan] * len(rates)
 
-    def fail(rates):
+    def fail(rates, settings):
         raise ValueError("the batch is cursed")
 
     copies[faulty].train = fail

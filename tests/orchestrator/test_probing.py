@@ -10,6 +10,7 @@ from orchestrator.events import ArmTakenUp, ForecastMade, ProbeRan, RateChosen, 
 from orchestrator.execution import Execution
 from orchestrator.history import history
 from orchestrator.learning_rate import make_policy
+from orchestrator.learning_rate.dimensions import AS_CONFIGURED
 from orchestrator.learning_rate.policy import Choice
 from orchestrator.summary import summarise
 from trainers import Trainer, TrainerOptions
@@ -28,8 +29,8 @@ class OneRank:
         self.trainer = Trainer(task, optimizer, TrainerOptions(8, clip=1.0))
         self.kept, self.most = {}, 0
 
-    def train(self, rates):
-        return self.trainer.train(rates)
+    def train(self, rates, settings=AS_CONFIGURED):
+        return self.trainer.train(rates, settings)
 
     def validate(self, split):
         return self.trainer.validate(split)
