@@ -21,11 +21,11 @@ def read(options: argparse.Namespace) -> None:
 
     said = said_bandwidths(options.bandwidth)
     files = [(name, data) for name in options.files if (data := _content(name)) is not None]
-    reading = read_cluster(files, said, options.network) if len(files) == len(options.files) else None
-    if reading is None and (len(options.files) > 1 or said):
-        raise TopologyError(
-            f"{options.files[0]} is no output of nvidia-smi, rocm-smi, NCCL or a bandwidth test; give a file of one"
-        )
+    missing = [name for name in options.files if name not in dict(files)] if len(options.files) > 1 else []
+    reading = read_cluster(files, said, options.network) if files and not missing else None
+    if not reading and (said or len(options.files) > 1):
+        name = (missing or options.files)[0]
+        raise TopologyError(f"{name} is no file that nvidia-smi, rocm-smi, NCCL or a bandwidth test wrote; name such")
     for remark in reading.remarks if reading else ():
         terminal.note(remark)
     topology = reading.topology if reading else topology_from(options.files[0])

@@ -6,6 +6,7 @@ Rows go by their labels and cells by their order, so that shifted, glued and wra
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -16,10 +17,10 @@ from comm_plans.topology import MOST_NODES
 
 _DEVICE = re.compile(r"(?:GPU|NIC|mlx\d+_(?:bond_)?)\d+")
 _GLUED = re.compile(rf"(?:{_DEVICE.pattern})++(CPU|NUMA)?")
+_HEADER_PART = re.compile(r"[\w.\s-]*")
 _NAME = re.compile(r"[\w.-]*[A-Za-z][\w.-]*")
 _HEADINGS = {"CPU", "NUMA", "GPU", "Node", "Affinity", "ID"}
-MOST_WRAPPED = 100  # lines of a header
-_AFFINITY = r"[\d,-]+|N/A"
+MOST_WRAPPED = 40  # lines of a header, or of a row
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,26 @@ def grids(lines: Sequence[Line], cell: re.Pattern[str]) -> Iterator[Grid]:
 
 def _grid(lines: Sequence[Line], start: int, cell: re.Pattern[str]) -> Grid | None:
     """The matrix whose header begins at line `start`, if it is one: a row of the first device has to follow."""
-    first = re.match(r"GPU\d+", lines[start].text)
+    first = lines[start].text.split(maxsplit=1)[0]
     for place in range(start + 1, min(len(lines), start + MOST_WRAPPED)):
-        words = lines[place].text.split(maxsplit=2)
-        if first and words[:1] == [first[0]] and len(words) > 1 and cell.match(words[1]):
-            block = takewhile(lambda line: line.text, lines[start:])
-            width = max(len(line.shown) for line in block)
-            devices = _devices(rejoined([line for line in lines[start:place] if line.text], width))
-            return _filled(devices, lines, (start, place), width, cell)
-        if words and (words[0] == lines[start].text.split()[0] or _devices(lines[place].text) is None):
+        text = lines[place].text
+        if text.startswith(first) and (words := text.split(maxsplit=1))[0] == first:
+            return _found(lines, (start, place), cell) if cell.match(words[-1]) else None
+        if not _HEADER_PART.fullmatch(text):
             return None
     return None
 
 
+def _found(lines: Sequence[Line], places: tuple[int, int], cell: re.Pattern[str]) -> Grid | None:
+    """The matrix whose header and rows begin at `places`; None where there is no header but some other text."""
+    start, place = places
+    width = max(len(line.shown) for line in takewhile(lambda line: line.text, lines[start:]))
+    devices = _devices(rejoined([line for line in lines[start:place] if line.text], width))
+    return _filled(devices, lines, places, width, cell) if devices else None
+
+
 def _devices(header: str) -> list[str] | None:
-    """The devices that a header names, or a part of one that was wrapped; None for a line that is no such thing."""
+    """The devices that a header names; None for a line that is no header."""
     words = [word for glued in header.split() for word in _unglued(glued)]
     devices = list(takewhile(lambda word: word not in _HEADINGS, words))
     headings = words[len(devices) :]
@@ -81,15 +87,12 @@ def _unglued(word: str) -> list[str]:
 
 
 def _filled(
-    devices: list[str] | None, lines: Sequence[Line], places: tuple[int, int], width: int, cell: re.Pattern[str]
-) -> Grid | None:
+    devices: list[str], lines: Sequence[Line], places: tuple[int, int], width: int, cell: re.Pattern[str]
+) -> Grid:
     """Take rows until a line belongs to none; what follows a row without being one was wrapped off it."""
-    if not devices:
-        return None
     start, place = places
     _check(devices, lines[start].number)
-    known = set(devices)
-    continued = re.compile(rf"(?:{cell.pattern}|{_AFFINITY})(?:\s|$)")
+    known, count = set(devices), len(devices)
     rows: dict[str, list[Line]] = {}
     label = ""
     for line in lines[place:]:
@@ -97,20 +100,28 @@ def _filled(
         if first in known and first not in rows:
             label = first
             rows[label] = [line]
-        elif line.text and continued.match(line.text):
+        elif (
+            line.text and len(rows[label]) < MOST_WRAPPED and _continues(line.text, rejoined(rows[label], width), count)
+        ):
             rows[label].append(line)
-        elif line.text or len(rows) == len(devices):
+        elif line.text or len(rows) == count:
             break
         place += 1
-    found = {label: _row(wrapped, width, len(devices), cell) for label, wrapped in rows.items()}
+    found = {label: _row(wrapped, width, count, cell) for label, wrapped in rows.items()}
     return Grid(devices, found, start, place)
+
+
+def _continues(text: str, row: str, count: int) -> bool:
+    """Whether a line is what was wrapped off `row`: its missing cells, or no more than numbers behind them."""
+    complete = len(row.split()) > count
+    return bool(re.fullmatch(r"[\d,\s-]+|[\d,\s-]*N/A" if complete else r"[\w\s,/-]+", text))
 
 
 def _check(devices: list[str], line: int) -> None:
     if len(devices) > MOST_NODES:
         raise TopologyError(f"line {line} names more than the {MOST_NODES} devices that a topology may have")
     if len(set(devices)) < len(devices):
-        twice = next(device for place, device in enumerate(devices) if device in devices[:place])
+        twice = Counter(devices).most_common(1)[0][0]
         raise TopologyError(f"line {line} names {twice} twice; paste the whole output as it was printed")
 
 

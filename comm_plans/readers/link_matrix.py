@@ -13,6 +13,7 @@ from comm_plans.readers.pasted import lines_of
 
 CROSSINGS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # of PCIe, from near to far
 _CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SYS|SOC|NV\d+|MX|XGMI|OK|NS|CNS|GNS|TNS|DR|U")
+_ROW = re.compile(r"GPU\d+\s+(?:X|PIX|PXB|PHB|NODE|SYS|SOC|NV\d+)\b")
 _PEER_ACCESS = {"OK", "NS", "CNS", "GNS", "TNS", "DR", "U"}  # what `topo -p2p` says
 _WHOLE = "give the whole output as it was printed"
 
@@ -30,8 +31,12 @@ class LinkMatrix:
 
 def parse_link_matrix(text: str) -> LinkMatrix | None:
     """The first matrix in the text; None where there is none. Raises TopologyError that names the line."""
-    found = list(islice(grids(lines_of(text), _CELL), 2))
+    lines = lines_of(text)
+    found = list(islice(grids(lines, _CELL), 2))
     if not found:
+        for line in lines:
+            if _ROW.match(line.text):
+                raise TopologyError(f"line {line.number}: rows of a matrix lack the header that names them; {_WHOLE}")
         return None
     matrix = checked_matrix(found[0])
     if len(found) > 1:

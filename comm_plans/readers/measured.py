@@ -8,6 +8,7 @@ reached, but for noise.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,16 +56,20 @@ class _Trees:
         if (among >= expected).all():
             return self._switch({self.machine.gpus[rank]: port for rank, port in zip(ranks, ports, strict=True)})
         parts = self._parts(ranks, among)
-        if len(parts) < 2 or not levels:
+        uplinks = [
+            float(self.slower[np.ix_(part, [rank for rank in ranks if rank not in part])].max()) for part in parts
+        ]
+        if len(parts) < 2 or not levels or not self._uplinks_explain(parts, uplinks):
             return None
-        below = {}
-        for part in parts:
-            others = [rank for rank in ranks if rank not in part]
-            top = self.machine.gpus[part[0]] if len(part) == 1 else self.explain(part, levels - 1)
-            if top is None:
-                return None
-            below[top] = self.slower[np.ix_(part, others)].max()
-        return self._switch(below)
+        tops = [self.machine.gpus[part[0]] if len(part) == 1 else self.explain(part, levels - 1) for part in parts]
+        return None if None in tops else self._switch({str(top): up for top, up in zip(tops, uplinks, strict=True)})
+
+    def _uplinks_explain(self, parts: list[list[int]], uplinks: list[float]) -> bool:
+        """Whether pairs of different parts are as fast as the slower uplink of the two."""
+        return all(
+            (self.slower[np.ix_(parts[one], parts[other])] >= min(uplinks[one], uplinks[other]) * (1 - NOISE)).all()
+            for one, other in combinations(range(len(parts)), 2)
+        )
 
     def _parts(self, ranks: list[int], among: NDArray[np.float64]) -> list[list[int]]:
         """What falls apart first if the slowest pairs are taken away, as far as noise cannot tell them from others."""

@@ -17,7 +17,7 @@ from comm_plans.readers.pasted import Line, lines_of
 from comm_plans.topology import MOST_BANDWIDTH, MOST_NODES
 
 NPY = b"\x93NUMPY"
-_TOOL = re.compile(r"Bandwidth Matrix \(GB/s\)|GPU\(row\)")
+_TOOL = re.compile(r"Bandwidth .*?Matrix \(GB/s\)|GPU\(row\)")
 _OTHERWISE = re.compile(r"bidirectional|<->|latency|CPU", re.IGNORECASE)
 LEAST_BANDWIDTH = 1e-6  # GB/s
 _ABSENT = {"n/a", "nan", "-", "x", ""}
@@ -31,10 +31,8 @@ class Measurements:
     bandwidths: NDArray[np.float64]
 
 
-def parse_measurements(data: bytes, text: str) -> Measurements | None:
-    """The matrix in a file; None where it holds none. Raises TopologyError unless it has a bandwidth for every pair."""
-    if data.startswith(NPY):
-        return _checked(_saved(data), ())
+def parse_measurements(text: str) -> Measurements | None:
+    """The matrix in a text; None where it holds none. Raises TopologyError unless it has a bandwidth for every pair."""
     lines = lines_of(text)
     if any(_TOOL.search(line.text) for line in lines):
         return _of_tool(lines)
@@ -42,11 +40,13 @@ def parse_measurements(data: bytes, text: str) -> Measurements | None:
     return _table([row for row in rows if row])
 
 
-def _saved(data: bytes) -> Any:
+def saved_measurements(data: bytes) -> Measurements:
+    """The matrix in what a `.npy` file holds. Raises TopologyError where that is cut, or no bandwidth of all pairs."""
     try:
-        return np.load(BytesIO(data), allow_pickle=False)
+        matrix = np.load(BytesIO(data), allow_pickle=False)
     except Exception as error:  # numpy reads the header as a Python literal, which can fail in any way
         raise TopologyError("it is no .npy file of numbers, or cut; write it with numpy.save") from error
+    return _checked(matrix, ())
 
 
 def _fields(text: str) -> list[str]:

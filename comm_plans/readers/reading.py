@@ -14,7 +14,7 @@ from comm_plans.readers.link_matrix import parse_link_matrix
 from comm_plans.readers.machine import Machine
 from comm_plans.readers.matrix_machine import machine_of
 from comm_plans.readers.measured import machine_of_measurements
-from comm_plans.readers.measured_text import parse_measurements
+from comm_plans.readers.measured_text import NPY, parse_measurements, saved_measurements
 from comm_plans.readers.nccl_xml import machine_of_xml
 from comm_plans.readers.plain_document import LARGEST
 from comm_plans.readers.rates import Rates
@@ -77,13 +77,15 @@ def _machine(name: str, data: bytes, nvlink_said: bool) -> Machine | None:
 
 def _recognised(data: bytes, nvlink_said: bool) -> Machine | None:
     """The machine in the first form that fits; None where none does."""
+    if data.startswith(NPY):
+        return machine_of_measurements(saved_measurements(data))
     text = _text(data)
     if _XML.search(text):
         return machine_of_xml(text, nvlink_said)
     matrix = parse_showtopo(text) or parse_link_matrix(text)
     if matrix:
         return machine_of(matrix, text)
-    measured = parse_measurements(data, text)
+    measured = parse_measurements(text)
     return machine_of_measurements(measured) if measured else None
 
 

@@ -12,20 +12,19 @@ cables:                                    # both ways, same forms
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 from comm_plans.errors import TopologyError
 from comm_plans.exact import exact
+from comm_plans.readers.foreign import foreign
 from comm_plans.readers.plain_document import LARGEST, parse_document
 from comm_plans.topology import Link, Switch, Topology
 
 KEYS = ("name", "ranks", "switches", "hosts", "links", "cables")
 LINK_KEYS = ("from", "to", "bandwidth", "latency")
 SWITCH_KEYS = ("name", "multicast", "reduces")
-MATRIX = re.compile(r"^\W*(\x1b\[\d*m)?GPU ?0\s", re.MULTILINE)
 ANSWERS = {"true": True, "false": False}
 
 
@@ -45,16 +44,8 @@ def read_topology_file(path: Path) -> Topology:
     try:
         return parse_topology(text, str(path))
     except TopologyError as error:
-        raise _recognised(text, path) or error from error
-
-
-def _recognised(text: str, path: Path) -> TopologyError | None:
-    """A better sentence for kinds of file that are known but not read."""
-    xml, matrix = text.lstrip().startswith("<"), MATRIX.search(text) and "ranks" not in text
-    kind = "XML such as NCCL's topology" if xml else "the output of nvidia-smi topo" if matrix else None
-    if kind is None:
-        return None
-    return TopologyError(f"{path} looks like {kind}, which cannot be read yet; write a topology file instead")
+        sentence = foreign(text, str(path))
+        raise (TopologyError(sentence) if sentence else error) from error
 
 
 def parse_topology(text: str, where: str) -> Topology:
