@@ -28,6 +28,10 @@ def split_tokens(text: Bytes, tokenizer: Tokenizer, context: int, data: str, *na
 
     Raises DataError for a text of which a split holds no window.
     """
+    if len(text) < 2 * BLOCKS:
+        raise DataError(
+            f"task.data={data} holds {len(text)} bytes, too few to cut into {BLOCKS} blocks; give more text."
+        )
     cut = split_text(text, 1, data)
     return {name: _tokenised(cut[name][0], len(text) // BLOCKS, tokenizer, context, data) for name in names}
 
