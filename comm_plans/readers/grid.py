@@ -15,10 +15,10 @@ from comm_plans.errors import TopologyError
 from comm_plans.readers.pasted import Line, rejoined
 from comm_plans.topology import MOST_NODES
 
-_DEVICE = re.compile(r"(?:GPU|NIC|mlx\d+_(?:bond_)?)\d+")
+_DEVICE = re.compile(r"(?:GPU|NIC|mlx\d+_(?:bond_)?)\d{1,6}")
 _GLUED = re.compile(rf"(?:{_DEVICE.pattern})++(CPU|NUMA)?")
 _HEADER_PART = re.compile(r"[\w.\s-]*")
-_NAME = re.compile(r"[\w.-]*[A-Za-z][\w.-]*")
+_NAME = re.compile(r"(?=[\w.-]*[A-Za-z])[\w.-]{1,60}")
 _HEADINGS = {"CPU", "NUMA", "GPU", "Node", "Affinity", "ID"}
 MOST_WRAPPED = 40  # lines of a header, or of a row
 

@@ -90,17 +90,18 @@ def _distance(cell: str) -> int:
 
 def _tree(matrix: LinkMatrix, nics: Sequence[str], fast: Cells, generation: Generation) -> Tree:
     """What is joined by a near crossing hangs below one switch, that switch with others below one for a farther."""
-    tree = Tree()
+    tree = Tree(frozenset((*matrix.gpus, *nics)))
     tops = {device: device for device in (*matrix.gpus, *nics)}
     distances = dict(_distances(matrix, set(nics), fast))
     for level, word in enumerate(CROSSINGS):
         pairs = [(tops[one], tops[other]) for (one, other), distance in distances.items() if distance == level]
         uplink = SOCKETS if level == OTHER_SOCKET else pcie_rate(word, generation)
         above = {}
-        for number, joined in enumerate(group for group in groups(tops.values(), pairs) if len(group) > 1):
+        for joined in (group for group in groups(tops.values(), pairs) if len(group) > 1):
+            switch = tree.name(word.lower())
             for node in joined:
-                above[node] = f"{word.lower()}{number}"
-                tree.hang(node, above[node], uplink)
+                above[node] = switch
+                tree.hang(node, switch, uplink)
         tops = {device: above.get(top, top) for device, top in tops.items()}
     return tree
 

@@ -30,11 +30,10 @@ def machine_of_measurements(measured: Measurements) -> Machine:
     slower = np.minimum(measured.bandwidths, measured.bandwidths.T)
     np.fill_diagonal(slower, 0)
     if len(slower) > 1:
-        if _Trees(machine, slower).explain(list(range(len(slower)))):
-            machine.remarks.append(ONE_PORT)
-        else:
+        explained = _Trees(machine, slower).explain(list(range(len(slower))))
+        if not explained:
             _join_directly(machine, slower)
-            machine.remarks.append(OWN_LINKS)
+        machine.remarks.append(ONE_PORT if explained else OWN_LINKS)
         if (np.abs(measured.bandwidths - measured.bandwidths.T) > 2 * NOISE * measured.bandwidths).any():
             machine.remarks.append("some pairs are faster one way than back; the slower way counts for both")
     return machine
@@ -45,7 +44,7 @@ class _Trees:
 
     def __init__(self, machine: Machine, slower: NDArray[np.float64]) -> None:
         self.machine, self.slower = machine, slower
-        self.switches = 0
+        machine.tree = Tree(frozenset(machine.gpus))
 
     def explain(self, ranks: list[int], levels: int = DEEPEST) -> str | None:
         """The switch above `ranks`; None where neither ports on one switch nor switches below it explain the pairs."""
@@ -59,7 +58,7 @@ class _Trees:
         uplinks = [
             float(self.slower[np.ix_(part, [rank for rank in ranks if rank not in part])].max()) for part in parts
         ]
-        if len(parts) < 2 or not levels or not self._uplinks_explain(parts, uplinks):
+        if not levels or not self._uplinks_explain(parts, uplinks):
             return None
         tops = [self.machine.gpus[part[0]] if len(part) == 1 else self.explain(part, levels - 1) for part in parts]
         return None if None in tops else self._switch({str(top): up for top, up in zip(tops, uplinks, strict=True)})
@@ -79,8 +78,7 @@ class _Trees:
         return [[ranks[int(place)] for place in part] for part in parts]
 
     def _switch(self, below: dict[str, float]) -> str:
-        name = f"switch{self.switches}"
-        self.switches += 1
+        name = self.machine.tree.name("switch")
         for node, bandwidth in zip(below, _alike(list(below.values())), strict=True):
             self.machine.tree.hang(node, name, Rate(node, bandwidth))
         return name
@@ -88,13 +86,15 @@ class _Trees:
 
 def _join_directly(machine: Machine, slower: NDArray[np.float64]) -> None:
     """Pairs that are faster than the slowest by more than noise get a link of their own; one switch joins all."""
-    pairs = np.argwhere(np.triu(slower > slower[slower > 0].min() * (1 + NOISE) ** 2))
+    least = float(slower[slower > 0].min())
+    pairs = np.argwhere(np.triu(slower > least * (1 + NOISE) ** 2))
     values = _alike([float(slower[one, other]) for one, other in pairs])
     for (one, other), bandwidth in zip(pairs, values, strict=True):
         machine.cable(machine.gpus[one], machine.gpus[other], Rate("measured", bandwidth))
-    machine.tree = Tree()
-    for gpu, bandwidth in zip(machine.gpus, _alike([float(slower[slower > 0].min())] * len(slower)), strict=True):
-        machine.tree.hang(gpu, "switch", Rate(gpu, bandwidth))
+    machine.tree = Tree(frozenset(machine.gpus))
+    switch = machine.tree.name("switch")
+    for gpu in machine.gpus:
+        machine.tree.hang(gpu, switch, Rate(gpu, _alike([least])[0]))
 
 
 def _slowest_needed(among: NDArray[np.float64]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -118,7 +119,9 @@ def _checked(matrix: Any, labels: Sequence[str]) -> Measurements:
         raise TopologyError(f"the matrix has the shape {matrix.shape}; give a square one of up to {MOST_NODES} ranks")
     bandwidths = matrix.astype(np.float64)
     wrong = ~((bandwidths > LEAST_BANDWIDTH) & (bandwidths <= MOST_BANDWIDTH)) & ~np.eye(len(matrix), dtype=bool)
-    names = tuple(labels) or tuple(f"rank{number}" for number in range(len(matrix)))
+    names = tuple(label[:60] for label in labels) or tuple(f"rank{number}" for number in range(len(matrix)))
+    if len(set(names)) < len(names):
+        raise TopologyError(f"the rank {Counter(names).most_common(1)[0][0]!r} is named twice; give each its own name")
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         figure = f"{bandwidths[row, column]:g}"

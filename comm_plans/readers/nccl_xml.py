@@ -14,6 +14,7 @@ from comm_plans.readers.machine import Machine
 from comm_plans.readers.nccl_links import Device, add_links
 from comm_plans.readers.nccl_pci import is_gpu, is_nic, number, sockets_rate, uplink_of
 from comm_plans.readers.rates import Rate
+from comm_plans.readers.tree import Tree
 from comm_plans.readers.xml_tree import Element, parse_xml
 
 FASTEST = 1_600_000  # Mbit/s of a network card that can be meant
@@ -72,25 +73,23 @@ class _Reader:
         gpus = _by_rank(list(top.every("gpu")))
         self.bare = not gpus
         self.names = {id(gpu): f"GPU{place}" for place, gpu in enumerate(gpus)}
-        self.machine = Machine(list(self.names.values()))
+        cards = (net.get("name") for net in top.every("net"))
+        self.machine = Machine(list(self.names.values()), Tree(frozenset(cards)))
         self.devices: list[Device] = []
         self.bare_cards = not any(top.every("net"))
         self.cards: dict[tuple[str, ...], str] = {}
-        self.host, self.root, self.nodes = "", "", 0
+        self.roots = {host: self.machine.tree.name("sockets") for host, count in self.sockets.items() if count > 1}
+        self.host, self.root = "", ""
 
     def read_socket(self, cpu: Element) -> None:
         """A socket below the crossing that joins it to the others of its host, if there are others."""
-        several = len(self.sockets) > 1
-        self.host = f"host{list(self.sockets).index(cpu.get('host_hash'))}" if several else ""
-        self.root = f"{self.host}sockets" if self.sockets[cpu.get("host_hash")] > 1 else ""
-        socket = self._node("cpu")
+        identity = cpu.get("host_hash")
+        self.host = f"host{list(self.sockets).index(identity)}" if len(self.sockets) > 1 else ""
+        self.root = self.roots.get(identity, "")
+        socket = self.machine.tree.name("cpu")
         if self.root:
             self.machine.tree.hang(socket, self.root, sockets_rate(cpu))
         self._read_below(cpu, socket)
-
-    def _node(self, kind: str) -> str:
-        self.nodes += 1
-        return f"{kind}{self.nodes}"
 
     def _read_below(self, element: Element, parent: str) -> None:
         for child in element.children:
@@ -110,7 +109,7 @@ class _Reader:
             self.machine.tree.hang(card, parent, uplink_of(pci))
             self.machine.nics[card] = NO_SPEED
         else:
-            node = self._node("pci")
+            node = self.machine.tree.name("pci")
             self.machine.tree.hang(node, parent, uplink_of(pci))
             self._read_below(pci, node)
 
@@ -120,7 +119,7 @@ class _Reader:
         if self.bare:
             ranks = [f"GPU{len(self.machine.gpus)}"]
             self.machine.gpus += ranks
-        node = ranks[0] if len(ranks) == 1 else self._node("device")
+        node = ranks[0] if len(ranks) == 1 else self.machine.tree.name("device")
         self.machine.tree.hang(node, parent, _gpu_uplink(pci, parts))
         if len(ranks) > 1:
             self.machine.switches.append(node)
@@ -132,13 +131,13 @@ class _Reader:
 
     def _read_net(self, net: Element, parent: str) -> None:
         """A network card; one that stands below two sockets, as containers show it, is one, and hangs between them."""
-        name = net.get("name") or "net"
+        name = net.get("name")[:60] or "net"
         identity = (self.host, name, net.get("dev"), net.get("guid"))
         if identity in self.cards:
             if self.root:
                 self.machine.tree.hang(self.cards[identity], self.root, self.machine.nics[self.cards[identity]])
             return
-        card = name if name not in self.machine.nics else self._node(f"{name}.")
+        card = name if name not in (*self.machine.nics, *self.machine.gpus) else self.machine.tree.name(f"{name}.")
         rate = self._speed(net, card)
         self.cards[identity] = card
         self.machine.nics[card] = rate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -11,10 +12,19 @@ from comm_plans.readers.rates import Rate
 
 @dataclass
 class Tree:
-    """Each node below its parent; a node without one is a root."""
+    """Each node below its parent; a node without one is a root. `leaves`: names that no switch may have."""
 
+    leaves: frozenset[str] = frozenset()
     parents: dict[str, str] = field(default_factory=dict)
     uplinks: dict[str, Rate] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def name(self, kind: str) -> str:
+        """A name for another switch of this kind."""
+        while (name := f"{kind}{self.counts[kind]}") in self.leaves:
+            self.counts[kind] += 1
+        self.counts[kind] += 1
+        return name
 
     def hang(self, node: str, parent: str, uplink: Rate) -> None:
         """Put `node`, with all below it, under `parent`."""

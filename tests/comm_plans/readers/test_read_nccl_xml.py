@@ -50,7 +50,7 @@ def test_a_card_that_a_container_shows_below_two_sockets_is_one() -> None:
 
 def test_a_file_without_gpu_elements_goes_by_the_classes_of_devices() -> None:
     reading = read(CLOUD)
-    assert cables(reading.topology)["GPU0", "pci2"] == Fraction("31.5")
+    assert cables(reading.topology)["GPU0", "pci0"] == Fraction("31.5")
     assert "does not tell NVLink" in reading.remarks[0]
 
 
@@ -84,8 +84,8 @@ def test_a_cpu_between_nvlinks_is_reached_by_them() -> None:
         text += "</cpu>"
     ways = cables(read_text(text + "</system>"))
     assert ways["GPU0", "GPU1"] == 75
-    assert ways["GPU0", "cpu1"] == 75
-    assert ways["cpu1", "cpu2"] == 32
+    assert ways["GPU0", "cpu0"] == 75
+    assert ways["cpu0", "cpu1"] == 32
 
 
 def test_parts_of_one_gpu_share_its_links() -> None:
