@@ -14,6 +14,8 @@ from comm_plans.readers.pasted import lines_of
 CROSSINGS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # of PCIe, from near to far
 _CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SYS|SOC|NV\d+|MX|XGMI|OK|NS|CNS|GNS|TNS|DR|U")
 _ROW = re.compile(r"GPU\d+\s+(?:X|PIX|PXB|PHB|NODE|SYS|SOC|NV\d+)\b")
+_GPU = re.compile(r"GPU\d+")
+_OF_CARDS = {"X", "SOC", *CROSSINGS}
 _PEER_ACCESS = {"OK", "NS", "CNS", "GNS", "TNS", "DR", "U"}  # what `topo -p2p` says
 _WHOLE = "give the whole output as it was printed"
 
@@ -48,7 +50,7 @@ def parse_link_matrix(text: str) -> LinkMatrix | None:
 
 def checked_matrix(grid: Grid) -> LinkMatrix:
     """The matrix in a grid of words. Raises TopologyError unless it is whole, symmetric and made of known words."""
-    gpus = [device for device in grid.devices if re.fullmatch(r"GPU\d+", device)]
+    gpus = [device for device in grid.devices if _GPU.fullmatch(device)]
     nics = [device for device in grid.devices if device not in {*gpus}]
     whole = {nic for nic in nics if nic in grid.rows and len(grid.rows[nic].cells) == len(grid.devices)}
     for device in (*gpus, *whole):
@@ -73,6 +75,8 @@ def _check_row(device: str, grid: Grid) -> None:
             raise TopologyError(f"{where}, which is no known kind of link; {_WHOLE}")
         if cell in _PEER_ACCESS:
             raise TopologyError(f"{where}, which tells whether and not how they are joined; {_WHOLE}")
+        if cell not in _OF_CARDS and not (_GPU.fullmatch(device) and _GPU.fullmatch(other)):
+            raise TopologyError(f"{where}, which joins GPUs alone; {_WHOLE}")
         if (cell == "X") != (device == other):
             raise TopologyError(f"{where}; X belongs between a device and itself, and nowhere else; {_WHOLE}")
 

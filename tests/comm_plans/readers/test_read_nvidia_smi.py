@@ -164,6 +164,7 @@ def test_mig_parts_are_remarked_upon() -> None:
         ("\tGPU1\t", "\tGPU0\t", r"line 1 names GPU0 twice"),
         ("GPU3\tNV12", "\x1b[2AGPU3\tNV12", r"line 5 moves a terminal's cursor"),
         ("\tGPU0\tGPU1", "\tBOARD0\tBOARD1", r"line 2: rows of a matrix lack the header"),
+        ("mlx5_3\tSYS", "mlx5_3\tNV12", r"between mlx5_3 and GPU0 stands NV12, which joins GPUs alone"),
         ("mlx5_3\tSYS", "mlx5_3\tPIX", r"GPU0 to mlx5_3 is SYS, and back it is PIX"),
     ],
 )
