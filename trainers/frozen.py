@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from functools import cached_property
 
+import torch
 from torch import Tensor, nn
 
 from trainers.errors import DataError
@@ -21,7 +22,8 @@ class Frozen(nn.Parameter):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the bytes, in hex; taken once."""
-        return hashlib.sha256(self.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+        values = self.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        return hashlib.sha256(values.numpy().data).hexdigest()
 
 
 def freeze(model: nn.Module) -> None:

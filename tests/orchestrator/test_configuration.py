@@ -20,7 +20,12 @@ OWN = [
     "tracking.uri=http://host",
 ]
 
-FITTING = {"convnet": "image_classification", "mlp": "tabular", "moe_transformer": "moe_language_model"}
+FITTING = {
+    "convnet": "image_classification",
+    "gguf": "finetune_smollm2",
+    "mlp": "tabular",
+    "moe_transformer": "moe_language_model",
+}
 
 
 def options() -> list[tuple[str, str]]:
@@ -56,6 +61,18 @@ def test_a_task_brings_its_model_and_its_size() -> None:
     assert tiny.task["model"]["_target_"] == "trainers.models.mlp.Mlp"
     assert tiny.steps < small.steps
     assert tiny.task["model"]["width"] < small.task["model"]["width"]
+
+
+def test_fine_tuning_takes_any_policy_and_remembers_where_its_model_lies(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    file.touch()
+    config = configure("task=finetune_smollm2", "lr=autolrs", "steps=500", "lr.validate_every=9", f"model.path={file}")
+    assert (config.lr["name"], config.lr["validate_every"]) == ("autolrs", 9)
+    assert config.task["model"]["path"] == str(file)
+    assert config.task["lora"] == {"rank": 8, "alpha": 16.0, "layers": ["queries", "values"]}
+    assert configure("task=finetune_smollm2", "task.lora=null").task["lora"] is None
+    with pytest.raises(UserError, match=r"^task\.lora\.rank"):
+        configure("task=finetune_smollm2", "task.lora.rank=many")
 
 
 def test_a_model_can_be_chosen_against_the_tasks_own() -> None:
