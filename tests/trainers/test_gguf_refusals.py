@@ -121,6 +121,13 @@ def test_a_tokenizer_of_another_kind(content, tmp_path):
     refused(path, "'sumoll'", "'smollm' or 'gpt-2' or 'llama-bpe'")
 
 
+@pytest.mark.parametrize(("right", "wrong"), [(b"the", b"thx"), (b"th e", b"th#e")])
+def test_a_vocabulary_with_a_hole(right, wrong, content, tmp_path):
+    path = tmp_path / "hole.gguf"
+    path.write_bytes(content.replace(right, wrong, 1))
+    refused(path, "vocabulary that is not whole")
+
+
 @pytest.mark.parametrize("package", ["gguf", "tokenizers"])
 def test_a_package_that_is_not_installed(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)  # what the import system takes for absent

@@ -21,11 +21,10 @@ _LLAMA_3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_SELVES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]  # bytes that a word writes as themselves …
-_OTHERS = [
-    byte for byte in range(0x100) if byte not in _SELVES
-]  # … and those it writes as the characters from 0x100 on
-_BYTES = {chr(byte): byte for byte in _SELVES} | {chr(0x100 + place): byte for place, byte in enumerate(_OTHERS)}
+# Words write printable bytes as the characters of the same number, and the others as those from 256 on, in order.
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_OTHERS = sorted({*range(0x100)} - {*_PRINTABLE})
+_BYTES = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + place): byte for place, byte in enumerate(_OTHERS)}
 
 
 class BytePairTokenizer:
@@ -70,7 +69,7 @@ def check_tokenizer(header: Header) -> None:
             f"'gpt2' that cuts by {' or '.join(map(repr, _CUTS))} can be read."
         )
     words, kinds, merges = (header.metadata.get(_KEY + key, []) for key in ("tokens", "token_type", "merges"))
-    if not (_are(str, words) and _are(int, kinds) and _are(str, merges) and len(words) == len(kinds)):
+    if not (_are(str, words) and _are(int, kinds) and _are(str, merges) and _fit(words, kinds, merges)):
         raise DataError(f"{header.path} has a vocabulary that is not whole; get the file again.")
     for key in ("bos_token_id", "eos_token_id", "eot_token_id"):
         if header.metadata.get(_KEY + key, 0) not in range(len(words)):
@@ -124,3 +123,9 @@ _CUTS: dict[str, Callable[[], PreTokenizer]] = {"smollm": _smollm, "gpt-2": _gpt
 
 def _are(kind: type, values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+def _fit(words: list[str], kinds: list[int], merges: list[str]) -> bool:
+    known = set(words)
+    made = all(known.issuperset((*merge.split(" "), merge.replace(" ", ""))) for merge in merges)
+    return made and len(known) == len(words) == len(kinds)
