@@ -88,6 +88,6 @@ def _container_memory(otherwise: int) -> int:
 def readable(size: int) -> str:
     """Bytes with the unit that people would choose: 46 kB, 12.1 GB."""
     value, units = float(size), ["bytes", "kB", "MB", "GB", "TB"]
-    while value >= 1000 and len(units) > 1:
+    while value >= 999.5 and len(units) > 1:
         value, units = value / 1000, units[1:]
     return f"{value:.3g} {units[0]}"

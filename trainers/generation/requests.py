@@ -45,7 +45,7 @@ class Request:
         if len(self.prompt) > context:
             return f"has {len(self.prompt)} tokens, the context holds {context}; shorten it"
         if not 0 <= min(self.prompt) <= max(self.prompt) < vocabulary:
-            return f"holds a token outside 0 … {vocabulary - 1}; was it made by another tokenizer?"
+            return f"holds a token outside 0 … {vocabulary - 1}; encode it with the model's own tokenizer"
         if self.slots(context) > cached:
             needed = self.slots(context)
             return f"needs {needed} tokens of KV cache, which holds {cached}; raise its limit or lower max_new_tokens"
