@@ -39,7 +39,7 @@ def topology_of(name: str, machines: Mapping[str, Machine], rates: Rates, networ
 
 def _ways_out(machines: Mapping[str, Machine], network: str) -> dict[str, dict[str, str]]:
     """For each host, the network switch behind each of its nearest NICs; none for a host that is alone."""
-    if len(machines) == 1 and not any(machine.homes for machine in machines.values()):
+    if len(machines) == 1 and not any(machine.homes and machine.nics for machine in machines.values()):
         return {host: {} for host in machines}
     ways = {host: _cards(machine, network) for host, machine in machines.items()}
     for host, cards in ways.items():

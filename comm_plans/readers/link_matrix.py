@@ -12,7 +12,7 @@ from comm_plans.readers.grid import Grid, grids
 from comm_plans.readers.pasted import lines_of
 
 CROSSINGS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # of PCIe, from near to far
-_CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SYS|SOC|NV\d+|MX|XGMI|OK|NS|CNS|GNS|TNS|DR|U")
+_CELL = re.compile(r"X|PIX|PXB|PHB|NODE|SYS|SOC|NV\d{1,3}|MX|XGMI|OK|NS|CNS|GNS|TNS|DR|U")
 _ROW = re.compile(r"GPU\d+\s+(?:X|PIX|PXB|PHB|NODE|SYS|SOC|NV\d+)\b")
 _GPU = re.compile(r"GPU\d+")
 _OF_CARDS = {"X", "SOC", *CROSSINGS}

@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from comm_plans.errors import TopologyError
 from comm_plans.readers.cluster import topology_of
+from comm_plans.readers.ibnetdiscover import machine_of_fabric
 from comm_plans.readers.link_matrix import parse_link_matrix
 from comm_plans.readers.machine import Machine
 from comm_plans.readers.matrix_machine import machine_of
@@ -85,6 +86,8 @@ def _recognised(data: bytes, nvlink_said: bool) -> Machine | None:
     matrix = parse_showtopo(text) or parse_link_matrix(text)
     if matrix:
         return machine_of(matrix, text)
+    if fabric := machine_of_fabric(text):
+        return fabric
     measured = parse_measurements(text)
     return machine_of_measurements(measured) if measured else None
 

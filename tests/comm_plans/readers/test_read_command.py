@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from reader_texts import FOLDER
 from comm_plans.cli import main
 from comm_plans.topology import Topology
 
-BOX = FOLDER / "dgx_a100.txt"
+BOX, XML = FOLDER / "dgx_a100.txt", FOLDER / "nccl_h100_four.xml"
 
 
 def test_what_is_printed_is_a_topology_file_and_nothing_else(
@@ -63,3 +65,21 @@ def test_other_commands_say_how_to_turn_it_into_a_topology_file(capsys: pytest.C
     for name in ("dgx_a100.txt", "nccl_h100_four.xml", "two_hives_showtopo.txt", "p2p_four_gpus.txt"):
         assert main(["solve", str(FOLDER / name), "--collective", "all_gather"]) == 2
         assert f"comm-plan read {FOLDER / name} > topology.json" in capsys.readouterr().err
+
+
+def _commands_of_the_page() -> list[str]:
+    page = (Path(__file__).parents[3] / "docs" / "reading-topologies.md").read_text()
+    return re.findall(r"^    \$ (comm-plan .*|nvidia-smi .*)$", page, re.MULTILINE)
+
+
+def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
+    """With texts of fixtures in place of a cluster; a shell stands in for nvidia-smi."""
+    for name, source in (("node1.txt", BOX), ("node2.txt", BOX), ("node1.xml", XML), ("node2.xml", XML)):
+        (tmp_path / name).write_bytes(source.read_bytes())
+    comm_plan = f"{shlex.quote(sys.executable)} -m comm_plans.cli"
+    commands = [line.replace("nvidia-smi topo -m", "cat node1.txt") for line in _commands_of_the_page()]
+    assert len(commands) == 4
+    script = "set -e\n" + "\n".join(line.replace("comm-plan", comm_plan) for line in commands)
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert Topology.load(tmp_path / "cluster.json").hosts.keys() == {"node1", "node2"}
