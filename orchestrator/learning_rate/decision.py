@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import fmean
 
 from orchestrator.learning_rate.arms import Arm
 from orchestrator.learning_rate.calibration import prediction_interval
 from orchestrator.learning_rate.checks import require
 from orchestrator.learning_rate.forecast import forecast
-from orchestrator.learning_rate.policy import Forecast
+from orchestrator.learning_rate.policy import Forecast, Series
 
+GENTLE, STEEP = 0.25, 0.5  # powers of the step by which a level falls
 UNREACTIVE = 1e-3  # scores within this share of each other do not depend on the rate
 
 
@@ -46,6 +48,16 @@ def forecast_of(stage: int, arm: Arm, horizon: int, curves: Sequence[Sequence[fl
     low, high = prediction_interval(arm.losses, horizon, curves) or (None, None)
     seen = (found.loss, horizon, found.quality, diverged, reached, steps)
     return Forecast(stage, arm.rate, *seen, low, high, arm.settings)
+
+
+def exponent(series: Series) -> float:
+    """How fast a level falls after these losses: the faster, the more noise is in the iterates.
+
+    That noise is what training losses, at the iterates, lie above the validation loss of their average, as a share.
+    """
+    average = series.validation[-1][1] if series.validation else 0.0
+    noise = (fmean(series.train) - average) / abs(average) if average else 0.0
+    return min(max(GENTLE, noise), STEEP)
 
 
 def require_finite_start(arms: Sequence[Arm]) -> None:

@@ -1,7 +1,7 @@
 """How AutoLRS spends a step budget on its search: which arms go how far, in rungs that double.
 
-Five rates for T/40 steps, the best two of them on to T/20 and to T/10, where the winner just goes on. Arms that are
-behind halfway through the first rung end there. Only the losers' steps are lost: 0.175 T at most.
+Five rates for T/40 steps, the best two of them on to T/20, where the winner just goes on. Arms that are behind halfway
+through the first rung end there. Only the losers' steps are lost: 0.125 T at most.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,12 +37,12 @@ class AutoLRSOptions:
 
     min_lr, max_lr: the interval searched; unless given, a decade and a half around `near`, a rate that did well before,
     or what is usual for `base`, the optimizer's class.
-    known_lr: train at this level without a search. budget: "soft" takes all steps and searches on top (at most 0.175 of
-    them from 800 steps on), "hard" takes the search out of them. finish: "keep" the level to the end, for optimizers
-    that average, or let it "decay" linearly to 0. band: share by which an arm may be worse than the best and still be
-    as good, 0.005 for optimizers that average and 0.03 for others unless given; prefer: the "smallest" or the "largest"
-    rate of those. strict: refuse budgets too small for a search,
-    instead of training at a usual level. validate_every: steps between validations, about twenty a run unless given.
+    known_lr: train at this level without a search. budget: "soft" takes all steps and searches on top (at most 0.125 of
+    them from 800 steps on), "hard" takes the search out of them. finish: let the level "ease" off slowly, for
+    optimizers that average, or "decay" linearly to 0. band: share by which an arm may be worse than the best and still
+    be as good, 0.02 for optimizers that average and 0.03 for others unless given; prefer: the "smallest" or the
+    "largest" rate of those. strict: refuse budgets too small for a search, instead of training at a usual level.
+    validate_every: steps between validations, about twenty a run unless given.
     also: what is searched besides the rate, by names of `dimensions`, each for at most 0.05 of the steps on top.
     """
 
@@ -52,7 +52,7 @@ class AutoLRSOptions:
     near: float | None = None
     known_lr: float | None = None
     budget: str = "soft"
-    finish: str = "keep"
+    finish: str = "ease"
     band: float | None = None
     prefer: str = "smallest"
     strict: bool = True
@@ -67,7 +67,7 @@ class AutoLRSOptions:
         low, high = self.interval()
         require(low < high, f"lr.min_lr is {low}, not below lr.max_lr = {high}: lower lr.min_lr or raise lr.max_lr.")
         require(0 <= self.usual_band() < 1, f"lr.band is {self.band}: set it from 0 to below 1.")
-        for name, words in (("budget", "soft hard"), ("finish", "keep decay"), ("prefer", "smallest largest")):
+        for name, words in (("budget", "soft hard"), ("finish", "ease decay"), ("prefer", "smallest largest")):
             value = getattr(self, name)
             require(value in words.split(), f"lr.{name} is {value}: set it to {words.replace(' ', ' or ')}.")
         searches = self.known_lr is not None or not self.strict or steps >= smallest_budget()
@@ -93,7 +93,7 @@ class AutoLRSOptions:
         """The band that is given, or else the usual one: without an average a loss after few steps is noisier."""
         if self.band is not None:
             return self.band
-        return 0.005 if self.base.endswith("ScheduleFree") else 0.03
+        return 0.02 if self.base.endswith("ScheduleFree") else 0.03
 
     def known_level(self, steps: int) -> float | None:
         """The level that needs no search: the known one, or a usual one where the steps are too few for any."""
@@ -155,7 +155,7 @@ def plan_search(steps: int, also: Sequence[str] = ()) -> SearchPlan | None:
     """The search of a run of `steps`, for the rate and what else is named; None where they are too few for any."""
     if steps < smallest_budget():
         return None
-    first, second, third = (max(LEAST_RUNG, steps // part) for part in (40, 20, 10))
+    first = max(LEAST_RUNG, steps // 40)
     affordable = 1 + int(SEARCH_SHARE * steps) // LEAST_RUNG
     grid = min(affordable, len(GRID))
     begin = [*_first_rung("grid", first), *(_first_rung("proposal", first) if affordable > grid else ())]
@@ -163,8 +163,8 @@ def plan_search(steps: int, also: Sequence[str] = ()) -> SearchPlan | None:
         return SearchPlan(grid, tuple(begin), (min(affordable, len(GRID) + 1) - 1) * first)
     others = [Rung(name, first, scored=True) for name in also]
     also_steps = sum(len(FACTORS[name]) for name in also) * first
-    rungs = (*begin, *others, Rung("leaders", second, True), Rung("leaders", third, True))
-    return SearchPlan(grid, rungs, (len(GRID) + 1 - LEADERS) * first + (LEADERS - 1) * third + also_steps, also_steps)
+    rungs = (*begin, *others, Rung("leaders", 2 * first, scored=True))
+    return SearchPlan(grid, rungs, len(GRID) * first + (LEADERS - 1) * first + also_steps, also_steps)
 
 
 def warmup_steps(steps: int) -> int:

@@ -52,6 +52,21 @@ class Linear(Schedule):
 
 
 @dataclass(frozen=True)
+class InversePower(Schedule):
+    """Rise linearly to `peak` in `warmup` steps, hold it until `begin`, then fall as 1/stepᵉ, e being `exponent`."""
+
+    peak: float
+    warmup: int
+    begin: int
+    exponent: float
+
+    def rate(self, step: int) -> float:
+        if step < self.warmup:
+            return _warmed(self.peak, step, self.warmup)
+        return self.peak * math.pow(self.begin / max(step, self.begin), self.exponent)
+
+
+@dataclass(frozen=True)
 class Cosine(Schedule):
     """Rise linearly to `peak` in `warmup` steps, then fall along half a cosine to `floor` (SGDR without restarts)."""
 
@@ -108,7 +123,7 @@ class Exponential(Schedule):
 
 
 _BY_NAME: dict[str, type[Schedule]] = {
-    kind.__name__: kind for kind in (Constant, Linear, Cosine, OneCycle, Step, Exponential)
+    kind.__name__: kind for kind in (Constant, Linear, InversePower, Cosine, OneCycle, Step, Exponential)
 }
 
 

@@ -1,5 +1,6 @@
 """AutoLRS: the arms of its search, its choices, its budgets, and what it says of losses that make no sense."""
 
+import json
 import math
 
 import numpy as np
@@ -14,7 +15,7 @@ from orchestrator.learning_rate import AutoLRS, AutoLRSOptions
 from orchestrator.learning_rate.gaussian_process import GaussianProcess
 from orchestrator.learning_rate.policy import Choice, Forecast, Probe, Probed, RangeFound, Series, Train, Trained
 from orchestrator.learning_rate.rungs import plan_search
-from orchestrator.learning_rate.schedules import Linear
+from orchestrator.learning_rate.schedules import InversePower, Linear
 
 FOUR = [7.499e-3, 1.334e-3, 4.217e-2, 2.371e-4]  # the middles of four equal parts of 1e-4 … 1e-1
 
@@ -61,19 +62,19 @@ def rates_of(probe):
 
 
 def test_the_search_as_designed():
-    """Four rates and a fifth for T/40 steps with a look halfway, the best two on to T/20 and T/10."""
+    """Four rates and a fifth for T/40 steps with a look halfway, the best two on to T/20."""
     actions, findings = walk(AutoLRS(1600), learning(0.02))
     probes = [action for action in actions if isinstance(action, Probe)]
     assert [(len(probe.arms), probe.taken, probe.steps) for probe in probes] == [
-        (4, 0, 20), (2, 20, 20), (1, 0, 20), (1, 20, 20), (2, 40, 40), (2, 80, 80),
+        (4, 0, 20), (2, 20, 20), (1, 0, 20), (1, 20, 20), (2, 40, 40),
     ]  # fmt: skip
     assert rates_of(probes[0]) == pytest.approx(FOUR, rel=1e-3)
-    assert [probe.validate_every for probe in probes] == [None, 20, None, 20, 40, 80]
+    assert [probe.validate_every for probe in probes] == [None, 20, None, 20, 40]
     trains = [action for action in actions if isinstance(action, Train)]
     winner = rates_of(probes[-1]).index(trains[0].schedule.peak)
-    assert (trains[0].take_up, trains[0].first_step) == (probes[-1].arms[winner], 160)
-    assert {train.schedule for train in trains} == {Linear(chosen(findings).rate, 1600, warmup=20)}
-    assert sum(train.steps for train in trains) == 1600 - 160
+    assert (trains[0].take_up, trains[0].first_step) == (probes[-1].arms[winner], 80)
+    assert trains[0].schedule == InversePower(chosen(findings).rate, warmup=20, begin=160, exponent=0.25)
+    assert sum(train.steps for train in trains) == 1600 - 80
 
 
 @pytest.mark.parametrize("best", [3e-4, 2e-3, 0.01, 0.05])
@@ -84,7 +85,7 @@ def test_chooses_about_the_best_rate(best, noise):
 
 
 @pytest.mark.parametrize(
-    ("steps", "share"), [(200, 0.2), (300, 0.2), (599, 0.2), (600, 0.2), (800, 0.175), (16000, 0.175)]
+    ("steps", "share"), [(200, 0.2), (300, 0.2), (599, 0.2), (600, 0.2), (800, 0.125), (16000, 0.125)]
 )
 def test_a_search_costs_at_most_its_share(steps, share):
     policy = AutoLRS(steps)
@@ -95,9 +96,9 @@ def test_a_search_costs_at_most_its_share(steps, share):
 
 
 def test_arms_are_never_compared_before_20_steps():
-    assert [rung.until for rung in plan_search(800).rungs] == [20, 20, 40, 80]
-    assert [rung.until for rung in plan_search(1000).rungs] == [20, 25, 20, 25, 50, 100]
-    assert [rung.until for rung in plan_search(4000).rungs] == [50, 100, 50, 100, 200, 400]
+    assert [rung.until for rung in plan_search(800).rungs] == [20, 20, 40]
+    assert [rung.until for rung in plan_search(1000).rungs] == [20, 25, 20, 25, 50]
+    assert [rung.until for rung in plan_search(4000).rungs] == [50, 100, 50, 100, 200]
 
 
 def test_the_smaller_of_two_rates_that_are_as_good():
@@ -122,14 +123,43 @@ def test_a_hard_budget_ends_the_same_training_earlier():
     assert chosen(hard_findings).rate == chosen(soft_findings).rate
     spent = sum(len(probe.arms) * probe.steps for probe in probes)
     end = hard_actions[-1].first_step + hard_actions[-1].steps
-    assert end + spent - 160 == 1600
+    assert end + spent - 80 == 1600
     assert end == chosen(hard_findings).steps
 
 
 def test_a_decay_begins_where_the_search_ended():
     actions, findings = walk(AutoLRS(1600, options=AutoLRSOptions(finish="decay")), learning(0.02))
     level, schedule = chosen(findings).rate, actions[-1].schedule
-    assert [schedule.rate(step) / level for step in (159, 160, 880, 1599)] == pytest.approx([1, 1, 0.5, 1 / 1440])
+    assert [schedule.rate(step) / level for step in (79, 80, 840, 1599)] == pytest.approx([1, 1, 0.5, 1 / 1520])
+
+
+@pytest.mark.parametrize(
+    ("validation", "exponent"),
+    [(None, 0.25), (1.0, 0.25), (1.5, 0.25), (1 / 1.4, 0.4), (0.5, 0.5), (0.1, 0.5), (0.0, 0.25)],
+)
+def test_the_level_eases_off_the_faster_the_noisier_the_iterates(validation, exponent):
+    """Training losses are 1 throughout; the first piece, before anything is known, falls gently from a tenth on."""
+    policy = AutoLRS(1600, options=AutoLRSOptions(known_lr=0.03))
+    rates = []
+    while (action := policy.ask()) is not None:
+        rates += [action.schedule.rate(step) for step in range(action.first_step, action.first_step + action.steps)]
+        seen = () if validation is None else ((action.steps, validation),)
+        policy.tell(Trained(Series((1.0,) * action.steps, seen)))
+    assert rates[20:161] == [0.03] * 141
+    assert rates[200] == pytest.approx(0.03 * 0.8**0.25)
+    assert rates[1599] == pytest.approx(rates[200] * (200 / 1599) ** exponent)
+
+
+def test_a_run_that_is_taken_up_eases_off_the_same():
+    whole, broken = (AutoLRS(1600, options=AutoLRSOptions(known_lr=0.03)) for _ in range(2))
+    for validation in (0.9, 0.7, 0.6):
+        outcome = Trained(Series((1.0,) * whole.ask().steps, ((200, validation),)))
+        whole.tell(outcome)
+        broken.tell(outcome)
+        state = json.loads(json.dumps(broken.state()))
+        broken = AutoLRS(1600, options=AutoLRSOptions(known_lr=0.03))
+        broken.load_state(state)
+    assert broken.ask() == whole.ask()
 
 
 def test_a_known_rate_needs_no_search():
@@ -137,12 +167,12 @@ def test_a_known_rate_needs_no_search():
     actions, _ = walk(policy, learning(0.02))
     assert all(isinstance(action, Train) for action in actions)
     assert policy.cost().probe_steps == 0
-    assert actions[0].schedule == Linear(0.03, 1600, warmup=20)
+    assert actions[0].schedule == InversePower(0.03, warmup=20, begin=160, exponent=0.25)
 
 
 def test_too_few_steps_for_a_search_train_at_a_usual_rate_if_asked_to():
     actions, _ = walk(AutoLRS(150, options=AutoLRSOptions(strict=False)), learning(0.02))
-    assert [action.schedule.peak for action in actions] == pytest.approx([FOUR[0]] * 8, rel=1e-3)
+    assert actions[0].schedule.peak == pytest.approx(FOUR[0], rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +221,7 @@ def test_a_loss_that_does_not_react_is_said_and_the_smaller_rate_taken():
 def test_it_says_what_it_tried_and_how_far():
     _, findings = walk(AutoLRS(1600), learning(0.02))
     forecasts = [finding for finding in findings if isinstance(finding, Forecast)]
-    assert sorted(forecast.steps for forecast in forecasts) == [20, 20, 40, 160, 160]
+    assert sorted(forecast.steps for forecast in forecasts) == [20, 20, 40, 80, 80]
     assert "2 of 5 fell behind" in chosen(findings).reason
     assert "below the next best" in chosen(findings).reason
     rates, losses, spread = zip(*chosen(findings).surrogate, strict=True)

@@ -225,7 +225,7 @@ def test_plateau_stops_at_its_lowest_rate():
         ({"name": "autolrs", "min_lr": 0.2}, 300, ["lr.min_lr", "lr.max_lr = 0.1"]),
         ({"name": "autolrs", "known_lr": -1.0}, 300, ["lr.known_lr", "positive"]),
         ({"name": "autolrs", "budget": "none"}, 300, ["lr.budget", "soft or hard"]),
-        ({"name": "autolrs", "finish": "fall"}, 300, ["lr.finish", "keep or decay"]),
+        ({"name": "autolrs", "finish": "fall"}, 300, ["lr.finish", "ease or decay"]),
         ({"name": "autolrs", "prefer": "best"}, 300, ["lr.prefer", "smallest or largest"]),
         ({"name": "autolrs", "band": 1.0}, 300, ["lr.band"]),
         ({"name": "autolrs", "strict": 1}, 300, ["lr.strict", "true or false"]),

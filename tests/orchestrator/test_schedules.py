@@ -11,6 +11,7 @@ from orchestrator.learning_rate.schedules import (
     Constant,
     Cosine,
     Exponential,
+    InversePower,
     Linear,
     OneCycle,
     Step,
@@ -25,6 +26,7 @@ ALL = [
     OneCycle(0.1, 100, rise=30, start=0.004, floor=1e-5),
     Step(0.1, every=34, factor=0.1),
     Exponential(1e-6, 10, 100),
+    InversePower(0.1, warmup=10, begin=20, exponent=0.25),
 ]
 
 
@@ -36,7 +38,7 @@ def test_survives_json(schedule):
 @pytest.mark.parametrize("schedule", ALL, ids=lambda schedule: type(schedule).__name__)
 def test_rates_are_positive_and_the_last_one_stays(schedule):
     assert all(schedule.rate(step) > 0 for step in range(100))
-    if not isinstance(schedule, Step):
+    if not isinstance(schedule, Step | InversePower):
         assert schedule.rate(101) == pytest.approx(schedule.rate(10_000))
 
 
@@ -52,6 +54,11 @@ def test_linear_warms_up_holds_and_decays():
 
 def test_linear_without_decay_stays_at_its_peak():
     assert [Linear(1.0, 4, warmup=2).rate(step) for step in range(6)] == [0.5, 1, 1, 1, 1, 1]
+
+
+def test_an_inverse_power_holds_and_falls_as_the_root_of_the_steps():
+    rates = [InversePower(1.0, warmup=2, begin=4, exponent=0.5).rate(step) for step in (0, 1, 3, 4, 16, 400)]
+    assert rates == pytest.approx([0.5, 1, 1, 1, 0.5, 0.1])
 
 
 def test_cosine_is_halfway_in_the_middle():
