@@ -136,8 +136,8 @@ def _add_read(commands: Any) -> None:
         "files",
         metavar="FILE",
         nargs="+",
-        help="output of nvidia-smi topo -m, rocm-smi --showtopo, NCCL (NCCL_TOPO_DUMP_FILE), ibnetdiscover or a bandwidth "
-        f"test, one file a host, - for standard input; else {TOPOLOGY}",
+        help="output of nvidia-smi topo -m, rocm-smi --showtopo, NCCL (NCCL_TOPO_DUMP_FILE), ibnetdiscover or a "
+        f"bandwidth test, one file a host, - for standard input; else {TOPOLOGY}",
     )
     command.add_argument(
         "--bandwidth",
