@@ -77,5 +77,23 @@ def test_a_language_model_is_scored_by_perplexity_and_shows_a_sample():
     assert validated["loss"] == pytest.approx(torch.tensor(metrics["perplexity"]).log().item(), abs=1e-4)
 
 
+class Bigrams(torch.nn.Module):
+    """Not a transformer: a table of what follows what."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(vocabulary, vocabulary)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.table(tokens)
+
+
+def test_a_model_of_ones_own_shows_a_sample_too():
+    trainer = Trainer(LanguageModel(Bigrams, context=32), ADAMW, TrainerOptions(batch_size=16, validation_samples=64))
+    _, samples = trainer.evaluate()
+    assert len(samples[0].encode(errors="replace")) >= 128
+    assert trainer.evaluate()[1] == samples
+
+
 def test_a_task_of_ones_own_takes_at_most_25_lines():
     assert len(OWN_TASK.read_text().splitlines()) <= 25

@@ -8,6 +8,8 @@ from torch.nn.functional import cross_entropy
 
 from trainers.data.text import SPLITS, VOCABULARY, read_text, split_text
 from trainers.data.windows import Windows
+from trainers.generation.engine import Engine
+from trainers.generation.requests import Request
 from trainers.models.transformer import Transformer
 from trainers.tasks.task import Batch, ModelFactory, Splits, Task
 from trainers.validation import evenly_spaced
@@ -53,14 +55,23 @@ class LanguageModel(Task):
         assert isinstance(windows, Tensor)
         losses = [float(self.loss(model, part.to(device))) * len(part) for part in windows.split(8)]
         loss = sum(losses) / len(windows)
-        prompt = windows[0, :PROMPT_BYTES].to(device)
-        text = bytes(self._continue(model, prompt, SAMPLE_BYTES).tolist()).decode(errors="replace")
+        text = bytes(self._continue(model, windows[0, :PROMPT_BYTES].tolist())).decode(errors="replace")
         return {"perplexity": math.exp(loss) if loss < 700 else math.inf}, [text]
 
-    def _continue(self, model: nn.Module, tokens: Tensor, count: int) -> Tensor:
-        """Tokens (time,) with `count` sampled ones added, each from a fresh pass over the context."""
-        for _ in range(count):
-            logits = model(tokens[None, -self._context :])[0, -1]
-            following = torch.multinomial((logits.float() / TEMPERATURE).softmax(-1), 1)
-            tokens = torch.cat([tokens, following])
+    def _continue(self, model: nn.Module, tokens: list[int]) -> list[int]:
+        """Tokens with sampled ones added; where the context is full, its second half is the next one's beginning."""
+        if not isinstance(model, Transformer):
+            return self._continue_any(model, tokens)
+        engine = Engine(model, self._context, batch=1)
+        while (left := PROMPT_BYTES + SAMPLE_BYTES - len(tokens)) > 0:
+            recent = tuple(tokens[-max(self._context // 2, 1) :])
+            tokens = tokens + engine.generate([Request(recent, left, TEMPERATURE, seed=left)])[0].tokens
+        return tokens
+
+    def _continue_any(self, model: nn.Module, tokens: list[int]) -> list[int]:
+        """The same for a model of which no more is known than its logits: each token from a fresh pass."""
+        device = next(model.parameters()).device
+        for _ in range(PROMPT_BYTES + SAMPLE_BYTES - len(tokens)):
+            logits = model(torch.tensor([tokens[-self._context :]], device=device))[0, -1]
+            tokens = [*tokens, int(torch.multinomial((logits.float() / TEMPERATURE).softmax(-1), 1))]
         return tokens
