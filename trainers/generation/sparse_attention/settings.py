@@ -1,0 +1,15 @@
+"""What a person may ask of a method, refused in one sentence if it can't be."""
+
+from trainers.errors import GenerationError
+
+
+def check_target(target: float) -> None:
+    if not 0 < target <= 1:
+        raise GenerationError(
+            f"The target mass is {target}; give a share of the attention mass in (0, 1], such as 0.9."
+        )
+
+
+def check_budget(budget: int, least: int) -> None:
+    if budget < least:
+        raise GenerationError(f"The budget is {budget} tokens a key-value head; this method reads at least {least}.")

@@ -1,0 +1,94 @@
+"""Tactic (arXiv 2502.12216): read the clusters of keys that hold the share of attention mass asked for, and no more.
+
+Of the error of a head's output this is a bound: 2 (1 - mass) max ‖v‖.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainers.generation.runs import Runs
+from trainers.generation.sparse_attention.audit import InnerTarget, Report
+from trainers.generation.sparse_attention.choosing import choose
+from trainers.generation.sparse_attention.cluster_index import ClusterIndex, ClusterSettings
+from trainers.generation.sparse_attention.full import FullReader
+from trainers.generation.sparse_attention.method import LayerStore, Method, Reader
+from trainers.generation.sparse_attention.selection import Floats
+from trainers.generation.sparse_attention.settings import check_target
+
+
+@dataclass(frozen=True)
+class Tactic(Method):
+    """target: share of each head's attention mass. samples: keys that a step scores to estimate a group's mass.
+
+    dense_share: share of tokens from which on reading all is as fast. audit_every: steps between exact checks, each of
+    one key-value head; what they find is in `report`. Raises GenerationError for a target outside (0, 1].
+    """
+
+    target: float = 0.9
+    clusters: ClusterSettings = field(default_factory=ClusterSettings)
+    samples: int = 256
+    dense_share: float = 0.35
+    audit_every: int = 64
+    report: Report = field(default_factory=Report)
+
+    def __post_init__(self) -> None:
+        check_target(self.target)
+
+    def reader(self, layer: int, store: LayerStore, queries: Tensor) -> "TacticReader":
+        return TacticReader(self, layer, store)
+
+
+class TacticReader(Reader):
+    """kept: how many tokens each head (key_value_heads, group) needed by itself in the last step."""
+
+    def __init__(self, method: Tactic, layer: int, store: LayerStore) -> None:
+        self._method, self._layer, self._store = method, layer, store
+        self._index = ClusterIndex(store, method.clusters, patience=layer)
+        self._keys = store.keys.cpu().float().numpy()  # of a cache on the CPU in float32 a view
+        self._everything = FullReader(store)
+        self._target = InnerTarget(method.target)
+        self._random = np.random.default_rng((method.clusters.seed, layer))
+        self._steps = layer  # layers audit at different steps
+
+    def select(self, queries: Floats) -> Runs:
+        self._index.update()
+        self._steps += 1
+        if not self._index.means.shape[1]:
+            return self._everything.select(queries)
+        scaled = self._by_group(queries)
+        runs = self._chosen(scaled)
+        if self._steps % self._method.audit_every == 0:
+            self._audit(scaled, runs)
+        few = runs.lengths.sum() <= self._method.dense_share * self._store.length * runs.rows
+        return runs if few else self._everything.select(queries)
+
+    def _chosen(self, queries: Floats) -> Runs:
+        index, offsets = self._index, self._random.random(len(queries), np.float32)
+        starts, lengths, rows, self.kept = choose(
+            queries, self._keys, index.means, index.starts, index.sizes, index.bounds, self._target.value,
+            self._method.samples, offsets,
+        )  # fmt: skip
+        return Runs(starts, lengths, rows)
+
+    def _by_group(self, queries: Floats) -> Floats:
+        """Scaled, (key_value_heads, group, width)."""
+        width = queries.shape[1]
+        return queries.reshape(len(self._keys), -1, width) * np.float32(1 / math.sqrt(width))
+
+    def _audit(self, queries: Floats, runs: Runs) -> None:
+        """One key-value head's exact attained masses; heads take turns."""
+        row = self._steps // self._method.audit_every % runs.rows
+        stored = slice(self._store.first, self._store.first + self._store.length)
+        weights = torch.from_numpy(self._keys[row, stored] @ queries[row].T).double().softmax(0).numpy()
+        read = np.zeros(len(weights), np.bool_)
+        for run in range(runs.offsets[row], runs.offsets[row + 1]):
+            begin = runs.starts[run] - stored.start
+            read[begin : begin + runs.lengths[run]] = True
+        masses = weights[read].sum(0)
+        self._method.report.add(self._layer, row * len(masses), masses)
+        for mass in masses:
+            self._target.learn(float(mass))
