@@ -1,7 +1,7 @@
 """Which network the ranks stand on, as it was named or as the nodes tell it, and which rank stands on which node."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from comm_plans.errors import PlansError
@@ -10,12 +10,14 @@ from comm_plans.topology import Link, Switch, Topology
 from orchestrator.cluster.lab import LAB, lab_topology
 from orchestrator.cluster.nodes import Node
 from orchestrator.errors import UserError
+from orchestrator.gpu_network import told_by_gpus
 
 AUTO = "auto"
 _INSIDE = Fraction(10)  # GB/s assumed between a rank and its own node's link: memory, not network
 _UNKNOWN = Fraction(5, 4)  # GB/s assumed of a link that reports no speed: 10 Gbit/s
 
 Speeds = Callable[[], Sequence[Fraction | None]]
+Matrices = Callable[[], Sequence[str | None]]
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,27 @@ class Site:
     remark: str | None = None
 
 
-def site(word: str, address: str, workers: int, cpus: float, nodes: Sequence[Node], speeds: Speeds) -> Site:
+def site(
+    word: str,
+    address: str,
+    workers: int,
+    cpus: float,
+    nodes: Sequence[Node],
+    speeds: Speeds,
+    matrices: Matrices | None = None,
+) -> Site:
     """The network that `topology=word` means on this cluster. Raises UserError where it does not fit the cluster.
 
-    address: the cluster's. cpus: of one worker. speeds: asks each node for its link's GB/s.
+    address: the cluster's. cpus: of one worker. speeds: asks each node for its link's GB/s. matrices: asks each node
+    what nvidia-smi says of its GPUs, where workers have some.
     """
     if address == LAB and word == AUTO:
         return _pinned_by_name(topology_from(lab_topology()), nodes)
+    if word == AUTO and matrices:
+        topology, remark = told_by_gpus(
+            workers, {node.address: told for node, told in zip(nodes, matrices(), strict=True)}
+        )
+        return replace(_on_hosts(topology, {node.address: node for node in nodes}), remark=remark)
     if word == AUTO:
         return _told_by_nodes(workers, cpus, nodes, speeds)
     return _placed(named(word, workers), word, nodes)

@@ -6,7 +6,7 @@ from comm_plans.errors import PlansError
 from comm_plans.exports.svg import svg
 from comm_plans.live import LivePlans, plans_for
 from comm_plans.question import Question
-from orchestrator.cluster.nodes import link_speeds, living_nodes
+from orchestrator.cluster.nodes import link_matrices, link_speeds, living_nodes
 from orchestrator.communication import OF_GRADIENTS
 from orchestrator.config import Config
 from orchestrator.errors import UserError
@@ -52,6 +52,7 @@ def _site(config: Config) -> Site:
         cluster.cpus_per_worker,
         nodes,
         lambda: link_speeds(nodes, interface),
+        (lambda: link_matrices(nodes)) if cluster.gpus_per_worker else None,
     )
 
 

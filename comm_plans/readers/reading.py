@@ -22,6 +22,7 @@ from comm_plans.readers.rates import Rates
 from comm_plans.readers.rocm_smi import parse_showtopo
 from comm_plans.topology import Topology
 
+ENDINGS = (".txt", ".xml", ".log", ".out", ".csv", ".npy")  # of files; others are parts of a host's name
 _XML = re.compile(r"^\s*<(\?xml|!--|!DOCTYPE|system|graphs|topology|pci|cpu)\b", re.MULTILINE)
 
 
@@ -62,7 +63,8 @@ def _host_names(names: Sequence[str]) -> list[str]:
     """What the files are called, without folder and ending; the second of a name gets a number."""
     hosts: list[str] = []
     for name in names:
-        stem = PurePath(name).stem.strip("- ") or "host"
+        file = PurePath(name)
+        stem = (file.stem if file.suffix in ENDINGS else file.name).strip("- ") or "host"
         hosts.append(stem if stem not in hosts else f"{stem}-{sum(host.startswith(stem) for host in hosts) + 1}")
     return hosts
 

@@ -1,9 +1,15 @@
 """The nodes of a Ray cluster: what they are called, what they hold, and how fast their network links are."""
 
+import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+_Answer = TypeVar("_Answer")
+
+PATIENCE = 20  # seconds for nvidia-smi, which wakes sleeping GPUs first
 
 
 @dataclass(frozen=True)
@@ -34,14 +40,32 @@ def living_nodes() -> tuple[Node, ...]:
 
 def link_speeds(nodes: tuple[Node, ...], interface: str | None) -> list[Fraction | None]:
     """GB/s one way of each node's data link, as its system reports it; None where it reports none."""
+    return _asked(nodes, _reported_speed, interface)
+
+
+def link_matrices(nodes: tuple[Node, ...]) -> list[str | None]:
+    """What `nvidia-smi topo -m` prints on each node; None where it does not run."""
+    return _asked(nodes, reported_matrix)
+
+
+def _asked(nodes: tuple[Node, ...], question: Callable[..., _Answer], *words: object) -> list[_Answer]:
+    """What a function returns on each node."""
     import ray
 
     def asked(node: Node) -> Any:
-        task = ray.remote(_reported_speed).options(num_cpus=0, resources={node.pin: 0.001})
-        return task.remote(interface)
+        return ray.remote(question).options(num_cpus=0, resources={node.pin: 0.001}).remote(*words)
 
-    speeds: list[Fraction | None] = ray.get([asked(node) for node in nodes])
-    return speeds
+    answers: list[_Answer] = ray.get([asked(node) for node in nodes])
+    return answers
+
+
+def reported_matrix() -> str | None:
+    """What `nvidia-smi topo -m` prints here; None where it does not run or takes too long."""
+    try:
+        done = subprocess.run(["nvidia-smi", "topo", "-m"], capture_output=True, timeout=PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace")
 
 
 def _reported_speed(interface: str | None) -> Fraction | None:
