@@ -99,10 +99,10 @@ def _slots(part: Part) -> list[int]:
 
 def _all_of(sequences: Listed[Sequence], heads: int) -> Runs:
     """Every token of every sequence, the newest included, for each of `heads` heads."""
-    places = [sequence.table.places(0, sequence.stored + 1) for sequence in sequences for _ in range(heads)]
-    runs = [place for row in places for place in row]
+    places = [sequence.table.places(0, sequence.stored + 1) for sequence in sequences]
+    runs = [run for each in places for run in heads * each]
     return Runs(
         np.array([run.start for run in runs], np.int64),
         np.array([len(run) for run in runs], np.int64),
-        np.cumsum([0, *map(len, places)]),
+        np.cumsum([0, *(len(each) for each in places for _ in range(heads))]),
     )

@@ -55,7 +55,11 @@ class CachePlan:
         return line if self.bytes >= full else f"{line}, of which {readable(self.bytes)} at a time; the rest queues"
 
     def check(self, available: int) -> None:
-        """Raise GenerationError for a cache larger than `available` bytes, or too small for one page."""
+        """Raise GenerationError for a cache larger than `available` bytes, or too small for a page, or for nothing."""
+        if min(self.sequences, self.context) < 1:
+            raise GenerationError(
+                f"{self.sequences} sequences of {self.context} tokens are asked for; both must be at least 1."
+            )
         if self.bytes > available:
             raise GenerationError(
                 f"{self.statement()}, but only {readable(available)} of memory are free; lower the batch or the"

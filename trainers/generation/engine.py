@@ -28,7 +28,9 @@ class Engine:
     reads of the cache. pass_tokens: tokens a pass through the model, if so many are there; long prompts are cut to it.
     token_bytes: the bytes that a token stands for.
 
-    `plan.statement()` says what memory the cache takes. Raises GenerationError if that is not there.
+    `plan.statement()` says what memory the cache takes. Raises GenerationError if that is not there. Greedy tokens are
+    the same in any batch and order, unless two logits are nearer to each other than float32 rounds: sums of a batch are
+    taken in another order than those of one sequence.
     """
 
     def __init__(
@@ -108,12 +110,18 @@ class Engine:
         try:
             with _evaluation(self._model):
                 while scheduler.busy:
-                    ready, logits = self._pass(scheduler.next_pass())
+                    ready, logits = self._pass(self._parts(scheduler))
                     if ready:
                         yield ready, logits
                     scheduler.retire()
         finally:
             scheduler.abandon()
+
+    def _parts(self, scheduler: Scheduler) -> list[Part]:
+        parts = scheduler.next_pass()
+        if not parts:  # each request fits into the whole cache, so somebody else has it
+            raise RuntimeError("Another stream of this engine holds the cache; end that one first.")
+        return parts
 
     @torch.no_grad()
     def _pass(self, parts: Listed[Part]) -> tuple[list[Sequence], Tensor]:

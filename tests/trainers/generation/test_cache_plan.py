@@ -42,6 +42,12 @@ def test_a_limit_that_holds_no_page_is_refused():
         CachePlan(**SMOLLM2, sequences=1, context=64, limit=10**5).check(10**9)
 
 
+@pytest.mark.parametrize("sizes", [{"sequences": 0, "context": 64}, {"sequences": 2, "context": 0}])
+def test_a_cache_for_nothing_is_refused(sizes):
+    with pytest.raises(GenerationError, match="are asked for; both must be at least 1"):
+        CachePlan(**SMOLLM2, **sizes).check(10**9)
+
+
 def test_the_memory_of_this_machine_is_found():
     assert 10**8 < available_memory() < 10**14
 

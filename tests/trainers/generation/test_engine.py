@@ -108,6 +108,15 @@ def test_a_stream_that_is_abandoned_gives_its_room_back():
     assert engine.generate(REQUESTS[4:5])[0].tokens == expected(4)
 
 
+def test_a_stream_that_is_left_waiting_with_the_whole_cache_is_named():
+    engine = Engine(MODEL, CONTEXT, batch=4, cache_bytes=8 * PAGE * TOKEN_BYTES)
+    waiting = engine.stream(REQUESTS[4:5])
+    next(waiting)
+    with pytest.raises(RuntimeError, match="Another stream of this engine holds the cache"):
+        engine.generate(REQUESTS[4:5])
+    assert len(list(waiting)) == 29
+
+
 def test_what_is_drawn_depends_on_the_seed_and_not_on_the_company():
     drawn = Request(random_prompt(20), 40, temperature=1.0, top_p=0.9, seed=5)
     other = Request(random_prompt(20), 40, temperature=1.0, top_p=0.9, seed=6)
