@@ -3,15 +3,15 @@
 As in AutoLRS (arXiv 2105.10762) rates are tried from one state, Bayesian optimisation proposes them, and an exponential
 forecast ends the hopeless. Unlike there, the base is Schedule-Free (arXiv 2405.15682), whose averaged iterate needs no
 decay and shows early what a rate is worth; probes are not thrown away but go on in doubling rungs (successive halving,
-arXiv 1502.07943), so that the winner's steps are the run's own first twentieth. Then the level
-eases off, the faster the more noise is in the iterates.
+arXiv 1502.07943), so that the winner's steps are the run's own first. Then the level eases off, the faster the more
+noise is in the iterates.
 """
 
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.learning_rate.arms import Arm, Field, end_those_behind, end_those_no_better, runaway
+from orchestrator.learning_rate.arms import Arm, Field, end_those_behind, end_those_no_better, leading, runaway
 from orchestrator.learning_rate.checks import require
 from orchestrator.learning_rate.decision import GENTLE, exponent, forecast_of, pick, reason, require_finite_start
 from orchestrator.learning_rate.dimensions import FACTORS, Settings, batch_factor, steps_for
@@ -31,7 +31,6 @@ from orchestrator.learning_rate.policy import (
     Trained,
 )
 from orchestrator.learning_rate.rungs import (
-    LEADERS,
     AutoLRSOptions,
     Rung,
     SearchPlan,
@@ -75,7 +74,7 @@ class AutoLRS(Policy):
         self._options = options or AutoLRSOptions()
         self._options.check(steps)
         self._steps = steps
-        self._plan = plan_search(steps, self._options.searched_also(steps))
+        self._plan = plan_search(steps, self._options.searched_also(steps), self._options.doublings)
         self._validate_every = self._options.validate_every or usual_validate_every(steps)
         self._state = _State(*self._options.interval(), end=steps, level=self._options.known_level(steps))
         if self._state.level is None:
@@ -154,8 +153,7 @@ class AutoLRS(Policy):
     @property
     def _leaders(self) -> list[Arm]:
         """The arms that came furthest, best first."""
-        scored = [arm for arm in self._alive if arm.scores]
-        return sorted(scored, key=lambda arm: (-arm.done, arm.score, arm.rate))[:LEADERS]
+        return leading(self._alive)
 
     @property
     def _field(self) -> Field:
@@ -167,7 +165,7 @@ class AutoLRS(Policy):
         rung, arms = self._rung, self._next
         taken = len(arms[0].losses)
         steps = steps_for(rung.until, arms[0].settings) - taken
-        kept = dict.fromkeys(arm.name for arm in (*self._leaders, *self._waiting))
+        others = [] if rung.arms == "leaders" else leading(arm for arm in self._alive if arm not in self._active)
         return Probe(
             STAGE,
             tuple(self._schedule(arm.rate, arm.settings) for arm in arms),
@@ -177,7 +175,7 @@ class AutoLRS(Policy):
             stop_above=runaway(arms[0].losses[0]) if taken else None,
             arms=tuple(arm.name for arm in arms),
             taken=taken,
-            needed=tuple(kept),
+            needed=tuple(arm.name for arm in (*others, *self._active)),
             settings=tuple(arm.settings for arm in arms),
         )
 

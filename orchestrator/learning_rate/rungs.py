@@ -1,7 +1,8 @@
 """How AutoLRS spends a step budget on its search: which arms go how far, in rungs that double.
 
-Five rates for T/40 steps, the best two of them on to T/20, where the winner just goes on. Arms that are behind halfway
-through the first rung end there. Only the losers' steps are lost: 0.125 T at most.
+Five rates for T/40 steps, the best two of them on to T/20, where the winner just goes on; to T/10 where no average
+shows early what a rate is worth. Arms that are behind halfway through the first rung end there. Only the losers' steps
+are lost: 0.125 T at most, or 0.175 T.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,10 +40,10 @@ class AutoLRSOptions:
     or what is usual for `base`, the optimizer's class.
     known_lr: train at this level without a search. budget: "soft" takes all steps and searches on top (at most 0.125 of
     them from 800 steps on), "hard" takes the search out of them. finish: let the level "ease" off slowly, for
-    optimizers that average, or "decay" linearly to 0. band: share by which an arm may be worse than the best and still
-    be as good, 0.02 for optimizers that average and 0.03 for others unless given; prefer: the "smallest" or the
-    "largest" rate of those. strict: refuse budgets too small for a search, instead of training at a usual level.
-    validate_every: steps between validations, about twenty a run unless given.
+    optimizers that average, or "decay" linearly to 0, after a search of at most 0.175 of the steps. band: share by which
+    an arm may be worse than the best and still be as good, 0.02 for optimizers that average and 0.03 for others unless
+    given; prefer: the "smallest" or the "largest" rate of those. strict: refuse budgets too small for a search, instead
+    of training at a usual level. validate_every: steps between validations, about twenty a run unless given.
     also: what is searched besides the rate, by names of `dimensions`, each for at most 0.05 of the steps on top.
     """
 
@@ -88,6 +89,11 @@ class AutoLRSOptions:
     def searched_also(self, steps: int) -> tuple[str, ...]:
         """What is searched besides the rate, as far as the steps suffice."""
         return tuple(name for name in self.also if steps >= least_steps(name, LEAST_RUNG))
+
+    @property
+    def doublings(self) -> int:
+        """Rungs after the first: without an average, short trials say less."""
+        return 2 if self.finish == "decay" else 1
 
     def usual_band(self) -> float:
         """The band that is given, or else the usual one: without an average a loss after few steps is noisier."""
@@ -151,8 +157,11 @@ def smallest_budget() -> int:
     return round((LEAST_ARMS - 1) * LEAST_RUNG / SEARCH_SHARE)
 
 
-def plan_search(steps: int, also: Sequence[str] = ()) -> SearchPlan | None:
-    """The search of a run of `steps`, for the rate and what else is named; None where they are too few for any."""
+def plan_search(steps: int, also: Sequence[str] = (), doublings: int = 1) -> SearchPlan | None:
+    """The search of a run of `steps`, for the rate and what else is named; None where they are too few for any.
+
+    doublings: rungs after the first, each twice as long as the one before.
+    """
     if steps < smallest_budget():
         return None
     first = max(LEAST_RUNG, steps // 40)
@@ -163,8 +172,9 @@ def plan_search(steps: int, also: Sequence[str] = ()) -> SearchPlan | None:
         return SearchPlan(grid, tuple(begin), (min(affordable, len(GRID) + 1) - 1) * first)
     others = [Rung(name, first, scored=True) for name in also]
     also_steps = sum(len(FACTORS[name]) for name in also) * first
-    rungs = (*begin, *others, Rung("leaders", 2 * first, scored=True))
-    return SearchPlan(grid, rungs, len(GRID) * first + (LEADERS - 1) * first + also_steps, also_steps)
+    leaders = [Rung("leaders", first * 2**doubling, scored=True) for doubling in range(1, doublings + 1)]
+    lost = (len(GRID) + 1 - LEADERS) * first + (LEADERS - 1) * leaders[-1].until + also_steps
+    return SearchPlan(grid, (*begin, *others, *leaders), lost, also_steps)
 
 
 def warmup_steps(steps: int) -> int:

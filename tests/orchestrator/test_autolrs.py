@@ -85,10 +85,19 @@ def test_chooses_about_the_best_rate(best, noise):
 
 
 @pytest.mark.parametrize(
-    ("steps", "share"), [(200, 0.2), (300, 0.2), (599, 0.2), (600, 0.2), (800, 0.125), (16000, 0.125)]
+    ("finish", "steps", "share"),
+    [
+        ("ease", 200, 0.2),
+        ("ease", 300, 0.2),
+        ("ease", 599, 0.2),
+        ("ease", 600, 0.2),
+        ("ease", 800, 0.125),
+        ("ease", 16000, 0.125),
+        ("decay", 16000, 0.175),
+    ],
 )
-def test_a_search_costs_at_most_its_share(steps, share):
-    policy = AutoLRS(steps)
+def test_a_search_costs_at_most_its_share(finish, steps, share):
+    policy = AutoLRS(steps, options=AutoLRSOptions(finish=finish))
     actions, _ = walk(policy, lambda rate, step: 1.0)
     lost = sum(len(each.arms) * each.steps for each in actions if isinstance(each, Probe)) - actions[-1].first_step
     lost += sum(each.steps for each in actions[:-1] if isinstance(each, Train))
@@ -99,6 +108,7 @@ def test_arms_are_never_compared_before_20_steps():
     assert [rung.until for rung in plan_search(800).rungs] == [20, 20, 40]
     assert [rung.until for rung in plan_search(1000).rungs] == [20, 25, 20, 25, 50]
     assert [rung.until for rung in plan_search(4000).rungs] == [50, 100, 50, 100, 200]
+    assert [rung.until for rung in plan_search(4000, doublings=2).rungs] == [50, 100, 50, 100, 200, 400]
 
 
 def test_the_smaller_of_two_rates_that_are_as_good():
@@ -130,7 +140,7 @@ def test_a_hard_budget_ends_the_same_training_earlier():
 def test_a_decay_begins_where_the_search_ended():
     actions, findings = walk(AutoLRS(1600, options=AutoLRSOptions(finish="decay")), learning(0.02))
     level, schedule = chosen(findings).rate, actions[-1].schedule
-    assert [schedule.rate(step) / level for step in (79, 80, 840, 1599)] == pytest.approx([1, 1, 0.5, 1 / 1520])
+    assert [schedule.rate(step) / level for step in (159, 160, 880, 1599)] == pytest.approx([1, 1, 0.5, 1 / 1440])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What is trained: twelve small tasks of five kinds on real data, each with its budget of steps.
 
-The method was developed on the tasks marked so; two of them joined for that purpose alone and aren't counted. Neither is
+The method was developed on the tasks marked so; two of them joined for that purpose alone and aren't counted. Nor is
 the one whose test split, of fewer than 2,000 samples, can't tell methods apart.
 """
 
