@@ -110,6 +110,7 @@ class FineTuneConfig(LanguageModelConfig):
     """Keys of task=finetune_smollm2."""
 
     lora: LoraConfig | None
+    test_windows: int | None
 
 
 @dataclass
