@@ -42,6 +42,7 @@ def configuration(place, **changes):
         "data": str(place / "text.txt"),
         "context": 32,
         "lora": LORA,
+        "test_windows": 4,
         **changes,
     }
 
@@ -95,6 +96,14 @@ def test_scores_are_what_they_say(place):
     assert run.evaluate()[0]["perplexity"] == pytest.approx(math.exp(np.mean(chosen)), rel=1e-3)
 
 
+def test_the_test_can_be_limited_to_some_windows(place):
+    whole, few = (task(place, test_windows=wanted).build_data() for wanted in (None, 6))
+    assert len(few.test) == 6
+    assert len(few.validation) == len(whole.validation)
+    places = [len(whole.test) * place // 6 for place in range(6)]
+    assert torch.equal(few.test[torch.arange(6)], whole.test[torch.tensor(places)])
+
+
 def test_the_tokenizer_and_the_held_out_text_are_at_hand(place):
     made = task(place)
     made.build_data()
@@ -111,6 +120,7 @@ def test_the_tokenizer_and_the_held_out_text_are_at_hand(place):
         ({"context": 0}, "task.context is 0; tiny takes 1 to 256 tokens"),
         ({"context": 257}, "task.context is 257"),
         ({"lora": {**LORA, "rank": 0}}, "task.lora.rank is 0"),
+        ({"test_windows": 0}, "task.test_windows is 0"),
         ({"data": "nowhere.txt"}, "nowhere.txt cannot be read"),
         ({"model": {"path": "nowhere.gguf"}}, "nowhere.gguf cannot be read"),
     ],

@@ -33,6 +33,8 @@ def check_data(task: Mapping[str, Any]) -> None:
 def _check_fine_tuning(task: Mapping[str, Any], data: str) -> None:
     if task["lora"] is not None:
         LoraOptions(**task["lora"])
+    if (windows := task["test_windows"]) is not None and windows < 1:
+        raise DataError(f"task.test_windows is {windows}; it must be at least 1, or null for all.")
     text = read_text(data)
     if (path := task["model"].get("path")) is None:
         return  # a model of the person's own

@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 from trainers.data.text import SPLITS, read_text
 from trainers.data.tokens import TokenSplit, split_tokens
 from trainers.data.windows import Windows
+from trainers.generation.evaluation.text import Text
 from trainers.generation.tokenizer import Tokenizer
 from trainers.models.gguf import LoadedModel
 from trainers.models.lora import add_lora
@@ -24,7 +25,8 @@ class FineTune(Task):
     """Predict each token from those before it.
 
     model: loads a published model. data: "kjv", or a UTF-8 file or folder of files. context: tokens a window.
-    lora: what `LoraOptions` takes; None trains all weights.
+    lora: what `LoraOptions` takes; None trains all weights. test_windows: of the test split, evenly spaced, so that
+    scoring a large model at the end takes no longer than training it; None for all.
     """
 
     def __init__(
@@ -33,8 +35,9 @@ class FineTune(Task):
         data: str = "kjv",
         context: int = 128,
         lora: Mapping[str, Any] | None = None,
+        test_windows: int | None = None,
     ) -> None:
-        self._load, self._data, self._context = model, data, context
+        self._load, self._data, self._context, self._test_windows = model, data, context, test_windows
         self._lora = None if lora is None else LoraOptions(**lora)
         self._loaded = model()
         self._before: float | None = None
@@ -48,6 +51,11 @@ class FineTune(Task):
         """The validation split, once the data are built."""
         return self._held_out
 
+    @property
+    def text(self) -> Text:
+        """The validation split, once the data are built."""
+        return Text(self.tokenizer, self._held_out.tokens, self._loaded.context)
+
     def build_model(self) -> nn.Module:
         model = self._loaded.model
         if self._lora is not None:
@@ -57,7 +65,11 @@ class FineTune(Task):
     def build_data(self) -> Splits:
         parts = split_tokens(read_text(self._data), self.tokenizer, self._context, self._data, *SPLITS)
         self._held_out = parts["validation"]
-        self._splits = Splits(*(Windows(parts[name].tokens, parts[name].starts, self._context + 1) for name in SPLITS))
+        self._splits = Splits(
+            self._windows(parts["train"]),
+            self._windows(parts["validation"]),
+            self._windows(parts["test"], self._test_windows),
+        )
         return self._splits
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -79,6 +91,10 @@ class FineTune(Task):
             self._before = self._score(self._load().model.to(next(model.parameters()).device), windows)
         scores = {"perplexity": math.exp(loss) if loss < 700 else math.inf}
         return scores | {"bits_per_byte": self._bits(loss), "bits_per_byte_before": self._bits(self._before)}, []
+
+    def _windows(self, split: TokenSplit, wanted: int | None = None) -> Windows:
+        chosen = evenly_spaced(len(split.starts), wanted).numpy()
+        return Windows(split.tokens, split.starts[chosen], self._context + 1)
 
     def _score(self, model: nn.Module, windows: Tensor) -> float:
         """Mean loss of the windows, one after another: the logits of each are large."""
