@@ -43,7 +43,7 @@ def parse_link_matrix(text: str) -> LinkMatrix | None:
     matrix = checked_matrix(found[0])
     if len(found) > 1:
         matrix.remarks.append("the text holds more than one matrix; the first was read, give each host its own file")
-    if re.search(r"^\s*MIG \S+\s+Device", text, re.MULTILINE):
+    if re.search(r"^[ \t]*MIG \S+[ \t]+Device", text, re.MULTILINE):
         matrix.remarks.append("MIG parts share the links of their GPU; one rank stands for each whole GPU")
     return matrix
 

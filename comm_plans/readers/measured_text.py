@@ -18,9 +18,10 @@ from comm_plans.readers.pasted import Line, lines_of
 from comm_plans.topology import MOST_BANDWIDTH, MOST_NODES
 
 NPY = b"\x93NUMPY"
-_TOOL = re.compile(r"Bandwidth .*?Matrix \(GB/s\)|GPU\(row\)")
+_TOOL = re.compile(r"Bandwidth .{0,40}Matrix \(GB/s\)|GPU\(row\)")
 _OTHERWISE = re.compile(r"bidirectional|<->|latency|CPU", re.IGNORECASE)
 LEAST_BANDWIDTH = 1e-6  # GB/s
+LONGEST = 40  # characters of a figure
 _ABSENT = {"n/a", "nan", "-", "x", ""}
 
 
@@ -59,7 +60,11 @@ def _figure(word: str) -> float | None:
     """A number, NaN for what stands for none, None for other words."""
     if word.casefold() in _ABSENT:
         return math.nan
-    return float(word) if re.fullmatch(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word, re.ASCII) else None
+    return (
+        float(word)
+        if len(word) < LONGEST and re.fullmatch(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word, re.ASCII)
+        else None
+    )
 
 
 def _table(rows: list[list[str]]) -> Measurements | None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from comm_plans.errors import TopologyError
 
 _COLOUR = re.compile(r"\x1b\[[\d;]*[mK]")
 _LINE_END = re.compile(r"\r+\n|\r|\n")
-_QUOTED = re.compile(r"^[\s|>#]+|[\s|]+$")
+_BLANK = " \t\v\f\u00a0|"
+_QUOTE = _BLANK + ">#"
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line: `text` without colours and quotes, `shown` as it stood on a terminal."""
 
     number: int
@@ -30,7 +30,7 @@ def lines_of(text: str) -> list[Line]:
         plain = _COLOUR.sub("", raw)
         if "\x1b" in plain:
             raise TopologyError(f"line {number} moves a terminal's cursor; copy the output as plain text")
-        lines.append(Line(number, _QUOTED.sub("", plain), plain))
+        lines.append(Line(number, plain.lstrip(_QUOTE).rstrip(_BLANK), plain))
     return lines
 
 

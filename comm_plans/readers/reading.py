@@ -23,7 +23,7 @@ from comm_plans.readers.rocm_smi import parse_showtopo
 from comm_plans.topology import Topology
 
 ENDINGS = (".txt", ".xml", ".log", ".out", ".csv", ".npy")  # of files; others are parts of a host's name
-_XML = re.compile(r"^\s*<(\?xml|!--|!DOCTYPE|system|graphs|topology|pci|cpu)\b", re.MULTILINE)
+_XML = re.compile(r"^[ \t]*<(\?xml|!--|!DOCTYPE|system|graphs|topology|pci|cpu)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
