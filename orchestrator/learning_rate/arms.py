@@ -1,12 +1,13 @@
 """The arms of AutoLRS's search: rates that are tried from one state with the same batches, and how they compare."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.learning_rate.forecast import forecast, tail_mean
 from orchestrator.learning_rate.gaussian_process import GaussianProcess
 from orchestrator.learning_rate.policy import Series
+from orchestrator.learning_rate.rungs import LEADERS
 from orchestrator.learning_rate.search import RateSearch
 
 LENGTH = 0.5  # decades: of the process's kernel
@@ -66,6 +67,12 @@ class Arm:
 def runaway(first: float) -> float:
     """The loss above which an arm that began at `first` has diverged."""
     return 4 * abs(first) + 4
+
+
+def leading(arms: Iterable[Arm]) -> list[Arm]:
+    """The arms that came furthest, best first."""
+    scored = [arm for arm in arms if arm.scores]
+    return sorted(scored, key=lambda arm: (-arm.done, arm.score, arm.rate))[:LEADERS]
 
 
 def end_those_behind(arms: Sequence[Arm], best: Arm | None, check: int, at: int) -> None:

@@ -40,10 +40,10 @@ class AutoLRSOptions:
     or what is usual for `base`, the optimizer's class.
     known_lr: train at this level without a search. budget: "soft" takes all steps and searches on top (at most 0.125 of
     them from 800 steps on), "hard" takes the search out of them. finish: let the level "ease" off slowly, for
-    optimizers that average, or "decay" linearly to 0, after a search of at most 0.175 of the steps. band: share by which
-    an arm may be worse than the best and still be as good, 0.02 for optimizers that average and 0.03 for others unless
-    given; prefer: the "smallest" or the "largest" rate of those. strict: refuse budgets too small for a search, instead
-    of training at a usual level. validate_every: steps between validations, about twenty a run unless given.
+    optimizers that average, or "decay" linearly to 0, after a search of at most 0.175 of the steps. band: share by
+    which an arm may be worse than the best and still be as good, 0.02 for optimizers that average and 0.03 for others
+    unless given; prefer: the "smallest" or the "largest" rate of those. strict: refuse budgets too small for a search,
+    instead of training at a usual level. validate_every: steps between validations, about twenty a run unless given.
     also: what is searched besides the rate, by names of `dimensions`, each for at most 0.05 of the steps on top.
     """
 
