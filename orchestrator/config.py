@@ -55,11 +55,28 @@ class CommunicationConfig:
 
 
 @dataclass
+class LongContextConfig:
+    """Keys of evaluation.long_context: those of `trainers.generation.evaluation.options.LongContextOptions`."""
+
+    method: str
+    target_mass: float
+    context: int
+    prompts: int
+    needles: int
+    new_tokens: int
+    batch: int
+
+
+@dataclass
 class EvaluationConfig:
-    """On how much held-out data choices are made, and whether the task's own scores are taken at stage ends."""
+    """On how much held-out data choices are made, and whether the task's own scores are taken at stage ends.
+
+    long_context: what a language model is scored by besides; None: nothing.
+    """
 
     validation_samples: int
     at_stage_end: bool
+    long_context: LongContextConfig | None = None
 
 
 @dataclass

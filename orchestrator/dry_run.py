@@ -17,6 +17,7 @@ from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Cost
 from orchestrator.learning_rate.turns import steps_in_turn
+from orchestrator.long_context import long_context_cost
 from orchestrator.network import AUTO, named
 from orchestrator.run_folder import RESULT
 from orchestrator.training import probe_replicas
@@ -51,6 +52,8 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
         yield "also searched", f"{', '.join(config.lr['also'])}: {share}"
     if replicas := probe_replicas(config):
         yield "side by side", _side_by_side(config, replicas)
+    if config.evaluation.long_context is not None:
+        yield "long context", long_context_cost(config, cost.stages)
     yield "how long", _how_long(total, values, Path(config.outputs))
     yield "recorded in", f"{folder}; MLflow: {config.tracking.uri or 'off'}"
 

@@ -14,6 +14,7 @@ from orchestrator.errors import UserError
 from orchestrator.events import RunStarted
 from orchestrator.experts import settle_experts
 from orchestrator.journal_file import JOURNAL, read_journal
+from orchestrator.long_context import check_long_context
 from orchestrator.run_folder import WEIGHTS
 from orchestrator.training import cluster_options, job_spec
 from orchestrator.words import loss_text
@@ -27,7 +28,10 @@ def evaluate(config: Config, folder: Path) -> int:
     if not isinstance(started, RunStarted) or not (run / WEIGHTS).is_file():
         raise UserError(f"evaluate={run} has no {WEIGHTS}; name the folder of a run that has finished")
     recorded = recorded_config(started.config, targets_of(config.to_json()))
-    trained = replace(recorded, cluster=config.cluster, search_paths=config.search_paths)
+    long_context = config.evaluation.long_context or recorded.evaluation.long_context
+    evaluation = replace(recorded.evaluation, long_context=long_context)
+    trained = replace(recorded, cluster=config.cluster, search_paths=config.search_paths, evaluation=evaluation)
+    check_long_context(trained)
     settle_experts(trained.task, trained.cluster.workers, topology=None)
     with connect(cluster_options(trained)), Job(job_spec(trained, f"evaluate-{started.run_id}")) as job:
         job.start()

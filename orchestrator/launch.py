@@ -15,6 +15,7 @@ from orchestrator.errors import UserError
 from orchestrator.events import RunEnded, RunStarted
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
+from orchestrator.long_context import check_long_context
 from orchestrator.outcome import carried_through
 from orchestrator.recorders.mlflow.store import checked_uri
 from orchestrator.recording import Recording
@@ -58,3 +59,4 @@ def _check_beforehand(config: Config) -> None:
         check_data(config.task)
     except DataError as error:
         raise UserError(str(error)) from error
+    check_long_context(config)

@@ -26,6 +26,7 @@ from orchestrator.events import (
 from orchestrator.execution import Execution
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Choice, Finding, Forecast, Policy, Train
+from orchestrator.long_context import long_context_options
 from orchestrator.plan_choice import PlanChoice, choose_plan
 from orchestrator.recording import Recording
 from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
@@ -107,6 +108,7 @@ def job_spec(config: Config, run_id: str, choice: PlanChoice | None = None) -> J
         "validation_samples": config.evaluation.validation_samples,
         "threads": config.cluster.cpus_per_worker,
         "deterministic": config.debug.deterministic,
+        "long_context": long_context_options(config),
     }
     return JobSpec(
         name=run_id,

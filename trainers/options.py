@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from trainers.generation.evaluation.options import LongContextOptions
+
 Precision = Literal["float32", "bfloat16", "float16"]
 Device = Literal["cpu", "cuda"]
 
@@ -18,6 +20,7 @@ class TrainerOptions:
     seed: of the initial weights, the data order and dropout.
     validation_samples: samples of the validation split to score, evenly spaced, or None for all of them.
     threads: CPU threads of one rank.
+    long_context: what a language model is scored by at long context, beside its task's own evaluation; None: nothing.
     deterministic: only kernels that give the same bits each time; an operation that has none is an error.
     Raises ValueError with a sentence for values that cannot work.
     """
@@ -31,6 +34,7 @@ class TrainerOptions:
     threads: int = 1
     device: Device = "cpu"
     deterministic: bool = False
+    long_context: LongContextOptions | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulate", "threads", "validation_samples"):

@@ -18,7 +18,11 @@ from torch.optim import Optimizer
 from trainers.averaging import averaged, ready_to_step
 from trainers.communication import data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
+from trainers.errors import GenerationError
 from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
+from trainers.generation.evaluation.options import LongContextOptions
+from trainers.generation.evaluation.text import OffersText
+from trainers.models.transformer import Transformer
 from trainers.options import TrainerOptions
 from trainers.random_state import seed_all
 from trainers.settings import AS_CONFIGURED, OptimizerSettings, Settings, samples_with
@@ -117,7 +121,7 @@ class Trainer:
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own evaluation: metrics, and samples for people to read. Called on all ranks, run by rank 0."""
         with self._averaged(), evaluation_mode(self.model, self._options.seed), made_whole(self.model):
-            return self._task.evaluate(self.model, self.step) if self._rank == 0 else ({}, [])
+            return self._evaluated() if self._rank == 0 else ({}, [])
 
     def measurements(self) -> dict[str, float]:
         """The task's numbers about the steps since the last call or restore, as means over ranks."""
@@ -164,6 +168,23 @@ class Trainer:
         with safe_open(path, framework="pt") as file:
             check_frozen(self.model, (file.metadata() or {}).get("frozen"))
         self.model.load_state_dict(cut(self.model, load_file(path)) | frozen(self.model))
+
+    def _evaluated(self) -> tuple[dict[str, float], list[str]]:
+        metrics, samples = self._task.evaluate(self.model, self.step)
+        if self._options.long_context is None:
+            return metrics, samples
+        more, continued = self._at_long_context(self._options.long_context)
+        return metrics | more, samples + continued
+
+    def _at_long_context(self, options: LongContextOptions) -> tuple[dict[str, float], list[str]]:
+        from trainers.generation.evaluation.scores import long_context_scores  # numba loads slowly
+
+        if not isinstance(self._task, OffersText) or not isinstance(self.model, Transformer):
+            raise GenerationError(
+                f"{type(self._task).__name__} with {type(self.model).__name__} can't be scored at long context; it "
+                "takes a property `text` of the task and a trainers.models.transformer.Transformer."
+            )
+        return long_context_scores(self.model, self._task.text, options, self._options.seed)
 
     def _order_with(self, settings: Settings) -> DataOrder:
         samples = samples_with(self._options.batch_size * self._options.accumulate, settings)

@@ -31,6 +31,7 @@ def page(story: History, summary: Summary, pictures: Mapping[str, str]) -> str:
         _decisions(story, pictures.get("searches")),
         _section("Cost", _figure(pictures["cost"])),
         _communication(story),
+        _scores(story),
         _listed("Samples", (sample for score in story.scores[-1:] for sample in score.samples)),
         _listed("Warnings", story.warnings),
         _result(story),
@@ -101,6 +102,12 @@ def _communication(story: History) -> str:
         table = _table(ROW_NAMES, communication_rows(story.communication), numbers=range(1, len(ROW_NAMES)))
         body += f"{table}<pre>{escape(story.communication.rule)}</pre>"
     return _section("Communication", body + _figure(_plan_picture(story.plan)))
+
+
+def _scores(story: History) -> str:
+    """The task's own evaluation, as it was last."""
+    last = [[escape(name), loss_text(value)] for score in story.scores[-1:] for name, value in score.metrics.items()]
+    return _section("Scores", _table(("score", "value"), last, numbers=range(1, 2))) if last else ""
 
 
 def _plan_picture(plan: PlanChosen) -> str | None:

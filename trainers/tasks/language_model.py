@@ -9,7 +9,9 @@ from torch.nn.functional import cross_entropy
 from trainers.data.text import SPLITS, VOCABULARY, read_text, split_text
 from trainers.data.windows import Windows
 from trainers.generation.engine import Engine
+from trainers.generation.evaluation.text import Text
 from trainers.generation.requests import Request
+from trainers.generation.tokenizer import ByteTokenizer
 from trainers.models.transformer import Transformer
 from trainers.tasks.task import Batch, ModelFactory, Splits, Task
 from trainers.validation import evenly_spaced
@@ -30,6 +32,11 @@ class LanguageModel(Task):
     def __init__(self, model: ModelFactory = Transformer, data: str = "kjv", context: int = 128) -> None:
         self._model, self._data, self._context = model, data, context
 
+    @property
+    def text(self) -> Text:
+        """The validation split, once the data are built."""
+        return self._text
+
     def build_model(self) -> nn.Module:
         return self._model(vocabulary=VOCABULARY)
 
@@ -37,6 +44,7 @@ class LanguageModel(Task):
         parts = split_text(read_text(self._data), self._context, self._data)
         splits = Splits(*(Windows(*parts[name], self._context + 1) for name in SPLITS))
         self._held_out = splits.validation
+        self._text = Text(ByteTokenizer(), parts["validation"][0], self._context)
         return splits
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -135,10 +135,15 @@ def _communication(event: CommunicationMeasured, now: int) -> list[Operation]:
 
 
 def _scores(event: Scored, now: int) -> list[Operation]:
-    scores = [_metrics(_prefixed("evaluation", event.metrics, now, event.step))]
+    scores = [_metrics((_score_name(name), value, now, event.step) for name, value in event.metrics.items())]
     if not event.samples:
         return scores
     return [*scores, {"op": "text", "file": f"samples/step-{event.step:06d}.txt", "text": "\n\n".join(event.samples)}]
+
+
+def _score_name(name: str) -> str:
+    """`perplexity` belongs to the evaluation; `long_context/perplexity` says itself where it belongs."""
+    return "/".join(map(legal, (name if "/" in name else f"evaluation/{name}").split("/")))
 
 
 def _probe(event: ProbeRan, now: int) -> list[Point]:
