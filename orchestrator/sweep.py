@@ -8,6 +8,7 @@ machine trainings take turns, so that equal seeds give equal outcomes however fa
 import math
 import os
 import random
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import ray
+import ray.cloudpickle
 from ray import tune
 from ray.tune.schedulers import ASHAScheduler, PopulationBasedTraining, TrialScheduler
 from ray.tune.schedulers.pb2 import PB2
@@ -53,6 +55,7 @@ class Sweep:
 
     space: setting → its lowest and highest value, both above 0; values are drawn evenly on a logarithmic scale.
     trainings: how many. steps: of each that goes to the end, in `rounds` equal pieces after which they are compared.
+    search_paths: folders from which the workers import a person's own modules.
     """
 
     search: str
@@ -61,6 +64,7 @@ class Sweep:
     steps: int
     rounds: int = 16
     seed: int = 0
+    search_paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.search not in SEARCHES:
@@ -106,7 +110,7 @@ def sweep(make: Callable[[], Tunable], options: Sweep) -> Swept:
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")  # the new one is never quiet
     counter = _Counter()
     with tempfile.TemporaryDirectory() as folder, _seeded(options.seed):
-        training = tune.with_parameters(_InPieces, make=make, options=options)
+        training = tune.with_parameters(_InPieces, make=ray.cloudpickle.dumps(make), options=options)
         results = tune.Tuner(
             tune.with_resources(training, {"cpu": _whole_machine()}),
             param_space={name: tune.uniform(*ends) for name, ends in options.space.items()},
@@ -121,6 +125,7 @@ def sweep(make: Callable[[], Tunable], options: Sweep) -> Swept:
             run_config=tune.RunConfig(
                 storage_path=folder,
                 stop={"training_iteration": options.rounds},
+                failure_config=tune.FailureConfig(fail_fast=True),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True),
                 callbacks=[counter],
                 verbose=0,
@@ -135,9 +140,11 @@ def sweep(make: Callable[[], Tunable], options: Sweep) -> Swept:
 class _InPieces(tune.Trainable):  # type: ignore[misc]
     """A training as Tune wants it: an iteration is a round."""
 
-    def setup(self, config: dict[str, Any], make: Callable[[], Tunable], options: Sweep) -> None:
-        self._make, self._options = make, options
-        self._training = make()
+    def setup(self, config: dict[str, Any], make: bytes, options: Sweep) -> None:
+        sys.path[:0] = [path for path in options.search_paths if path not in sys.path]
+        self._make: Callable[[], Tunable] = ray.cloudpickle.loads(make)
+        self._options = options
+        self._training = self._make()
 
     def step(self) -> dict[str, float]:
         loss = self._training.train(self._options.settings(self.config), self._options.round_steps)

@@ -86,7 +86,8 @@ class AutoLRS(Policy):
             return self._probe()
         if state.step == state.end:
             return None
-        edges = (state.begin + edge for edge in bounds(state.end - state.begin, PIECES))
+        soft = steps_for(self._steps, state.settings)  # its pieces, so that a hard budget only ends earlier
+        edges = (min(state.begin + edge, state.end) for edge in bounds(soft - state.begin, PIECES))
         steps = next(edge for edge in edges if edge > state.step) - state.step
         schedule = self._course(state.level)
         every = max(1, steps_for(self._validate_every, state.settings))

@@ -1,5 +1,6 @@
 """A search on a real trainer: the winner's steps are the run's own, and a kill at any point changes nothing."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -77,6 +78,16 @@ def of(kind, events):
     return [event for event in events if isinstance(event, kind)]
 
 
+def real_steps(events):
+    """Rates and losses of all real steps."""
+    segments = [each for each in history(events).segments if each.kind == "train"]
+    return [rate for each in segments for rate in each.rates], [loss for each in segments for loss in each.losses]
+
+
+def untimed(ran):
+    return replace(ran, train_seconds=0.0, validation_seconds=0.0, restore_seconds=0.0)
+
+
 @pytest.fixture(scope="module", params=OPTIMIZERS)
 def undisturbed(request):
     job = OneRank(OPTIMIZERS[request.param])
@@ -89,8 +100,7 @@ def test_the_winners_steps_are_the_runs_own(undisturbed):
     story = history(events)
     assert (story.train_steps, story.probe_steps) == (STEPS, 120)
     plain = OneRank(optimizer)
-    rates = [rate for each in story.segments if each.kind == "train" for rate in each.rates]
-    losses = [loss for each in story.segments if each.kind == "train" for loss in each.losses]
+    rates, losses = real_steps(events)
     assert plain.train(rates) == losses
     assert plain.trainer.weights_sha256() == job.trainer.weights_sha256()
 
@@ -111,10 +121,40 @@ def test_a_search_that_was_killed_anywhere_ends_equally(undisturbed, done):
     assert later.trainer.weights_sha256() == job.trainer.weights_sha256()
 
 
+def test_a_hard_budget_is_the_soft_one_stopped_when_all_its_steps_are_taken(undisturbed):
+    optimizer, _, soft = undisturbed
+    job = OneRank(optimizer)
+    hard = carried_through(job, make_policy({"name": "autolrs", "budget": "hard"}, STEPS))
+    assert [untimed(ran) for ran in of(ProbeRan, hard)] == [untimed(ran) for ran in of(ProbeRan, soft)]
+    assert history(hard).train_steps + history(hard).probe_steps == STEPS
+    (rates, losses), (soft_rates, soft_losses) = real_steps(hard), real_steps(soft)
+    assert (rates, losses) == (soft_rates[: len(rates)], soft_losses[: len(rates)])
+    stopped = OneRank(optimizer)
+    assert stopped.train(soft_rates[: len(rates)]) == losses
+    assert stopped.trainer.weights_sha256() == job.trainer.weights_sha256()
+
+
 def test_memory_is_given_back(undisturbed):
     _, job, _ = undisturbed
     assert job.kept == {}
     assert job.most == 5  # the start and four arms
+
+
+def test_settings_that_were_chosen_hold_from_the_first_step_to_the_last():
+    """A run that searches more than the rate is one of a trainer that had found it from the beginning."""
+    optimizer = partial(AdamWScheduleFree, betas=(0.8, 0.99), weight_decay=10.0)  # far too much
+    job = OneRank(optimizer)
+    events = carried_through(job, make_policy({"name": "autolrs", "also": ["weight_decay", "batch_size"]}, 1600))
+    (chosen,) = of(RateChosen, events)
+    assert chosen.choice.settings["weight_decay"] == 0.1
+    rates, losses = real_steps(events)
+    plain = OneRank(optimizer)
+    assert plain.train(rates, chosen.choice.settings) == losses
+    assert plain.trainer.weights_sha256() == job.trainer.weights_sha256()
+    later = OneRank(optimizer)
+    again = make_policy({"name": "autolrs", "also": ["weight_decay", "batch_size"]}, 1600)
+    carried_through(later, again, of(ProbeRan, events)[:8])
+    assert later.trainer.weights_sha256() == job.trainer.weights_sha256()
 
 
 def test_the_taken_up_arm_counts_as_training_once(undisturbed):

@@ -10,6 +10,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import fmean
 from time import process_time
 from typing import Any
@@ -26,6 +27,7 @@ from orchestrator.learning_rate.schedules import Cosine, Linear, Schedule
 from orchestrator.sweep import Sweep, sweep
 
 ROUNDS = 16
+SCRIPTS = str(Path(__file__).parents[2])  # where Ray's workers find this
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,8 @@ class PopulationArm:
     def train(self, task: Task, steps: int, seed: int) -> Row:
         """Train from the seed's start, each to at most `steps` rounded down to whole rounds; validation picks one."""
         whole = steps // ROUNDS * ROUNDS
-        options = Sweep(
-            self.search, {"rate": (min(ADAMW_PEAKS), max(ADAMW_PEAKS))}, self.trainings, whole, ROUNDS, seed
-        )
+        space = {"rate": (min(ADAMW_PEAKS), max(ADAMW_PEAKS))}
+        options = Sweep(self.search, space, self.trainings, whole, ROUNDS, seed, (SCRIPTS,))
         make = partial(InRounds, task, whole, seed, self._shape(whole))
         begin = process_time()
         with connect(ClusterOptions(workers=1)):
