@@ -19,6 +19,7 @@ from trainers.generation.sparse_attention.full import Full
 from trainers.generation.sparse_attention.h2o import H2O
 from trainers.generation.sparse_attention.method import LayerStore, Method
 from trainers.generation.sparse_attention.oracle import OracleTopK, OracleTopP
+from trainers.generation.sparse_attention.published import PublishedTactic
 from trainers.generation.sparse_attention.quest import Quest
 from trainers.generation.sparse_attention.snapkv import AdaKV, PyramidKV, SnapKV
 from trainers.generation.sparse_attention.streaming import StreamingLLM
@@ -39,6 +40,9 @@ METHODS: dict[str, Callable[[], Method]] = {
     "adakv": lambda: AdaKV(BUDGET),
     "streaming": lambda: StreamingLLM(BUDGET),
     "h2o": lambda: H2O(BUDGET),
+    "published tactic": lambda: PublishedTactic(0.9),
+    "stratified": lambda: PublishedTactic(0.9, "stratified", clusters=SMALL),
+    "oracle order": lambda: PublishedTactic(0.9, "exact", "oracle"),
     "tactic": lambda: Tactic(0.9, SMALL, audit_every=7),
     "tactic after dense layers": lambda: DenseFirst(Tactic(0.9, SMALL)),
 }

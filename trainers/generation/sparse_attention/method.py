@@ -25,7 +25,12 @@ class LayerStore:
 
 
 class Reader(ABC):
-    """What one sequence reads in one layer while it is continued token by token."""
+    """What one sequence reads in one layer while it is continued token by token.
+
+    needed: tokens that each head (key_value_heads, group) would have read by itself in the last step, if that is known.
+    """
+
+    needed: NDArray[np.int64] | None = None
 
     @abstractmethod
     def select(self, queries: NDArray[np.float32]) -> Runs:

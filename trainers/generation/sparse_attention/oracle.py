@@ -1,5 +1,6 @@
 """The fewest tokens, known from exact scores: lower bounds that no system reaches, for comparison."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,8 +37,9 @@ class _TopPReader(Reader):
         self._store, self._target = store, target
 
     def select(self, queries: Floats) -> Runs:
-        chosen = fewest(of_step(self._store, queries).double(), self._target).any(1)
-        return runs_of(keep_ends(chosen.cpu().numpy(), 0, 1), self._store.first)
+        chosen = fewest(of_step(self._store, queries).double(), self._target).cpu().numpy()
+        self.needed = chosen.sum(-1)
+        return runs_of(keep_ends(np.any(chosen, 1), 0, 1), self._store.first)
 
 
 class _TopKReader(Reader):

@@ -23,6 +23,15 @@ def runs_of(chosen: Mask, first: int) -> Runs:
     return Runs(begins + first, ends - begins, np.concatenate([[0], np.cumsum(counts)]))
 
 
+def mask_of(runs: Runs, store: LayerStore) -> Mask:
+    """Which of the sequence's slots (rows, length) runs read."""
+    changes = np.zeros((runs.rows, store.length + 1), np.int64)
+    rows, begins = np.repeat(np.arange(runs.rows), np.diff(runs.offsets)), runs.starts - store.first
+    np.add.at(changes, (rows, begins), 1)
+    np.add.at(changes, (rows, begins + runs.lengths), -1)
+    return changes.cumsum(1)[:, :-1] > 0
+
+
 def keys_of(store: LayerStore) -> Tensor:
     """The sequence's keys (key_value_heads, length, width)."""
     return store.keys[:, store.first : store.first + store.length].float()
@@ -43,6 +52,13 @@ def attention(store: LayerStore, queries: Tensor) -> Tensor:
 def of_step(store: LayerStore, queries: Floats) -> Tensor:
     """What one step's queries (heads, width) attend to: (key_value_heads, group, length)."""
     return attention(store, torch.from_numpy(queries).to(store.keys.device))
+
+
+def attained(store: LayerStore, queries: Floats, runs: Runs) -> Floats:
+    """The share of attention mass that each head (key_value_heads, group) of a step gets."""
+    read = torch.from_numpy(mask_of(runs, store)).to(store.keys.device)
+    mass = (of_step(store, queries) * read[:, None]).sum(-1)
+    return np.asarray(mass.cpu().numpy(), np.float32)
 
 
 def best_places(scores: Tensor) -> Tensor:

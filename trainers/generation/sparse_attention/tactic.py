@@ -16,7 +16,7 @@ from trainers.generation.sparse_attention.choosing import choose
 from trainers.generation.sparse_attention.cluster_index import ClusterIndex, ClusterSettings
 from trainers.generation.sparse_attention.full import FullReader
 from trainers.generation.sparse_attention.method import LayerStore, Method, Reader
-from trainers.generation.sparse_attention.selection import Floats
+from trainers.generation.sparse_attention.selection import Floats, mask_of
 from trainers.generation.sparse_attention.settings import check_target
 
 
@@ -43,7 +43,7 @@ class Tactic(Method):
 
 
 class TacticReader(Reader):
-    """kept: how many tokens each head (key_value_heads, group) needed by itself in the last step."""
+    """Reads clusters, or everything when that is as fast."""
 
     def __init__(self, method: Tactic, layer: int, store: LayerStore) -> None:
         self._method, self._layer, self._store = method, layer, store
@@ -68,7 +68,7 @@ class TacticReader(Reader):
 
     def _chosen(self, queries: Floats) -> Runs:
         index, offsets = self._index, self._random.random(len(queries), np.float32)
-        starts, lengths, rows, self.kept = choose(
+        starts, lengths, rows, self.needed = choose(
             queries, self._keys, index.means, index.starts, index.sizes, index.bounds, self._target.value,
             self._method.samples, offsets,
         )  # fmt: skip
@@ -84,11 +84,7 @@ class TacticReader(Reader):
         row = self._steps // self._method.audit_every % runs.rows
         stored = slice(self._store.first, self._store.first + self._store.length)
         weights = torch.from_numpy(self._keys[row, stored] @ queries[row].T).double().softmax(0).numpy()
-        read = np.zeros(len(weights), np.bool_)
-        for run in range(runs.offsets[row], runs.offsets[row + 1]):
-            begin = runs.starts[run] - stored.start
-            read[begin : begin + runs.lengths[run]] = True
-        masses = weights[read].sum(0)
+        masses = weights[mask_of(runs, self._store)[row]].sum(0)
         self._method.report.add(self._layer, row * len(masses), masses)
         for mass in masses:
             self._target.learn(float(mass))
