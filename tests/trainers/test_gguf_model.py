@@ -42,6 +42,7 @@ def test_weights_are_the_ones_that_were_stored(kind, step, tmp_path):
         assert np.abs(difference).max() < step * np.abs(stored).max()
 
 
+@pytest.mark.slow
 def test_the_logits_of_smollm2_equal_those_in_numpy(smollm2):
     stored = {tensor.name: tensor for tensor in gguf.GGUFReader(smollm2_path()).tensors}
 
