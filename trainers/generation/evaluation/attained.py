@@ -3,33 +3,41 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainers.generation.runs import Runs
-from trainers.generation.sparse_attention.full import FullReader
 from trainers.generation.sparse_attention.method import LayerStore, Reader
 from trainers.generation.sparse_attention.selection import Floats, attained
 
 
 @dataclass
 class Attained:
-    """An observer of a decoder; layers that read all by plan are left out.
+    """An observer of a decoder, of the layers from `first_layer` on.
 
-    masses: by query head, of every layer and step. shares: of the stored tokens, those that each key-value head reads.
+    masses: by query head, of every layer and step. read: tokens of each key-value head; shares: the same of those that
+    are stored. needed: tokens that each query head would have read by itself, where a method knows.
     """
 
+    first_layer: int
     masses: list[Floats] = field(default_factory=list)
-    shares: list[Floats] = field(default_factory=list)
+    read: list[NDArray[np.int64]] = field(default_factory=list)
+    shares: list[NDArray[np.float64]] = field(default_factory=list)
+    needed: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def __call__(self, store: LayerStore, reader: Reader, queries: Floats, runs: Runs) -> None:
-        if not isinstance(reader, FullReader):
-            self.masses.append(attained(store, queries, runs))
-            self.shares.append((runs.tokens() / store.length).astype(np.float32))
+    def __call__(self, layer: int, store: LayerStore, reader: Reader, queries: Floats, runs: Runs) -> None:
+        if layer < self.first_layer:
+            return
+        self.masses.append(attained(store, queries, runs))
+        self.read.append(runs.tokens())
+        self.shares.append(runs.tokens() / store.length)
+        if reader.needed is not None:
+            self.needed.append(reader.needed)
 
-    def metrics(self) -> dict[str, float]:
-        """mass_mean, mass_p5 (what 95 of 100 heads and steps attain), kept_share; 1 where all is read by plan."""
-        masses, shares = (np.array(each) if each else np.ones(1) for each in (self.masses, self.shares))
-        return {
-            "mass_mean": float(masses.mean()),
-            "mass_p5": float(np.percentile(masses, 5)),
-            "kept_share": float(shares.mean()),
-        }
+    @property
+    def mass_mean(self) -> float:
+        return float(np.mean(self.masses))
+
+    @property
+    def mass_p5(self) -> float:
+        """What 95 of 100 heads and steps attain."""
+        return float(np.percentile(self.masses, 5))

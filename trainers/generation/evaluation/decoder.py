@@ -16,15 +16,16 @@ from trainers.models.transformer import Transformer
 
 Floats = NDArray[np.float32]
 Kernel = Callable[[Floats, Tensor, Tensor, Runs], Floats]
-Observe = Callable[[LayerStore, Reader, Floats, Runs], None]
-"""Told of a layer's store, reader, queries (heads, head_width) and what is read for them."""
+Observe = Callable[[int, LayerStore, Reader, Floats, Runs], None]
+"""Told of layer, store, reader, queries (heads, head_width) and what is read for them."""
 
 
 class Decoder:
     """Goes on from a copy of what is stored, by up to `room` tokens.
 
     observe: sees what each layer reads in each step, in time that is not counted. kernel: attends to what is read.
-    preparing: seconds until the method could read; seconds: of each step since, by `clock`.
+    preparing: seconds until the method could read; seconds: of each step since, and of these `attending` in all went
+    into choosing what is read and attending to it, by `clock`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Decoder:
         ]
         self.preparing = clock() - begun
         self.seconds: list[float] = []
+        self.attending = 0.0
 
     @torch.no_grad()
     def step(self, token: int) -> Tensor:
@@ -65,15 +67,17 @@ class Decoder:
         store.keys[:, store.length], store.values[:, store.length] = keys[0, :, 0], values[0, :, 0]
         store.length += 1
         asked = queries[0, :, 0].cpu().numpy()
+        begun = self._clock()
         runs = reader.select(asked)
         attended = self._kernel(asked[None], store.keys, store.values, runs)
-        self._show(store, reader, asked, runs)
+        self.attending += self._clock() - begun
+        self._show(layer, store, reader, asked, runs)
         return torch.from_numpy(attended).to(queries.device)[:, :, None]
 
-    def _show(self, store: LayerStore, reader: Reader, queries: Floats, runs: Runs) -> None:
+    def _show(self, layer: int, store: LayerStore, reader: Reader, queries: Floats, runs: Runs) -> None:
         if self._observe is not None:
             begun = self._clock()
-            self._observe(store, reader, queries, runs)
+            self._observe(layer, store, reader, queries, runs)
             self._observing += self._clock() - begun
 
 
@@ -85,7 +89,6 @@ def _with_room(stored: Tensor, tokens: int) -> Tensor:
     return grown
 
 
-def predictions(decoder: Decoder, stored: Prefilled, continuation: Sequence[int]) -> Tensor:
-    """Log-probabilities (len(continuation), vocabulary) of what follows, the continuation's tokens put in."""
-    rows = [stored.logits, *(decoder.step(token) for token in continuation[:-1])]
-    return torch.stack(rows).log_softmax(-1)
+def predictions(decoder: Decoder, following: Sequence[int]) -> Tensor:
+    """Log-probabilities (len(following) - 1, vocabulary) of what follows each token but the last, all put in."""
+    return torch.stack([decoder.step(token) for token in following[:-1]]).log_softmax(-1)

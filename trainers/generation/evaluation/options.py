@@ -35,11 +35,11 @@ class LongContextOptions:
         if self.method not in METHODS:
             raise _refused("method", self.method, " or ".join(METHODS))
         check_target(self.target_mass)
-        for name, least in {"context": 2, "prompts": 1, "needles": 0, "new_tokens": 1, "batch": 1}.items():
+        for name, least in {"context": 3, "prompts": 1, "needles": 0, "new_tokens": 1, "batch": 1}.items():
             if getattr(self, name) < least:
                 raise _refused(name, getattr(self, name), f"at least {least}")
-        if self.new_tokens >= self.context:
-            raise _refused("new_tokens", self.new_tokens, f"below context = {self.context}, whose end they are")
+        if self.new_tokens > self.context - 2:
+            raise _refused("new_tokens", self.new_tokens, f"at most context - 2 = {self.context - 2}")
         if self.needles and self.context < NEEDLE_CONTEXT:
             raise _refused("context", self.context, f"at least {NEEDLE_CONTEXT} to hide needles in, or needles=0")
 

@@ -13,7 +13,7 @@ from trainers.models.transformer import Transformer
 
 @dataclass(frozen=True)
 class Prefilled:
-    """keys, values: (layers, key_value_heads, tokens, head_width). logits: (vocabulary,) of what follows the prompt.
+    """keys, values: (layers, key_value_heads, tokens, head_width).
 
     windows: queries of the last tokens, (layers, heads, at most 64, head_width), for methods that judge by them.
     """
@@ -21,7 +21,6 @@ class Prefilled:
     keys: Tensor
     values: Tensor
     windows: Tensor
-    logits: Tensor
 
     @property
     def tokens(self) -> int:
@@ -36,8 +35,8 @@ def prefill(model: Transformer, prompt: Sequence[int], part: int = 512) -> Prefi
     storing = _Storing(model, len(tokens), device)
     for positions in torch.arange(len(tokens), device=device).split(part):
         storing.go_on(positions)
-        hidden = model.hidden(tokens[None, positions], positions, storing)
-    return Prefilled(storing.keys, storing.values, storing.windows, model.logits(hidden[0, -1]))
+        model.hidden(tokens[None, positions], positions, storing)
+    return Prefilled(storing.keys, storing.values, storing.windows)
 
 
 class _Storing:

@@ -11,7 +11,7 @@ from torch import Tensor
 from trainers.generation.engine import Engine
 from trainers.generation.evaluation.attained import Attained
 from trainers.generation.evaluation.decoder import Decoder, predictions
-from trainers.generation.evaluation.methods import method_named
+from trainers.generation.evaluation.methods import dense_layers, method_named
 from trainers.generation.evaluation.needles import Needle, hidden_in, ranks
 from trainers.generation.evaluation.options import LongContextOptions
 from trainers.generation.evaluation.prefilled import prefill
@@ -39,7 +39,7 @@ def long_context_scores(
     windows = [text.window(begin, options.context) for begin in _begins(text, options)]
     both = _Pair(model, options)
     for window in windows:
-        both.decode(window[: -options.new_tokens], window[-options.new_tokens :])
+        both.decode(window, options.new_tokens)
     metrics = both.metrics() | _needle_metrics(model, text, options, seed)
     metrics |= {"context": float(options.context), "trained_context": float(text.context)}
     samples = _samples(model, text, windows, options, seed)
@@ -47,29 +47,34 @@ def long_context_scores(
 
 
 class _Pair:
-    """The method and full attention over the same prompts, each stored once."""
+    """The method and full attention over the same texts, each stored once."""
 
     def __init__(self, model: Transformer, options: LongContextOptions) -> None:
-        self._model, self._method = model, method_named(options.method, options.target_mass, len(model.blocks))
-        self._attained = Attained()
+        layers = len(model.blocks)
+        self._model, self._method = model, method_named(options.method, options.target_mass, layers)
+        self._attained = Attained(dense_layers(layers))
         self._losses: dict[str, list[float]] = {"": [], "_full": []}
         self._seconds: dict[str, list[float]] = {"": [], "_full": []}
 
-    def decode(self, prompt: Sequence[int], continuation: Sequence[int]) -> dict[str, Tensor]:
-        """Log-probabilities of what follows, by the method ("") and in full ("_full")."""
-        stored, found = prefill(self._model, prompt), {}
-        for name, method in (("", self._method), ("_full", Full())):
-            decoder = Decoder(self._model, stored, len(continuation), method, self._attained)
-            found[name] = predictions(decoder, stored, continuation)
-            places = np.arange(len(continuation)), list(continuation)
-            self._losses[name] += (-found[name].cpu()[places]).tolist()
-            self._seconds[name] += decoder.seconds
+    def decode(self, tokens: Sequence[int], count: int) -> dict[str, Tensor]:
+        """Log-probabilities of the last `count` tokens, by the method ("") and in full ("_full")."""
+        stored, following = prefill(self._model, tokens[: -count - 1]), tokens[-count - 1 :]
+        decoders = {
+            "": Decoder(self._model, stored, count, self._method, self._attained),
+            "_full": Decoder(self._model, stored, count, Full()),
+        }
+        found = {name: predictions(decoder, following) for name, decoder in decoders.items()}
+        for name, rows in found.items():
+            self._losses[name] += (-rows.cpu()[np.arange(count), following[1:]]).tolist()
+            self._seconds[name] += decoders[name].seconds
         return found
 
     def metrics(self) -> dict[str, float]:
-        speeds = {f"tokens_per_second{name}": 1 / median(each) for name, each in self._seconds.items() if each}
+        attained = self._attained
+        masses = {"mass_mean": attained.mass_mean, "mass_p5": attained.mass_p5}
         perplexities = {f"perplexity{name}": _perplexity(fmean(each)) for name, each in self._losses.items()}
-        return perplexities | self._attained.metrics() | speeds
+        speeds = {f"tokens_per_second{name}": 1 / median(each) for name, each in self._seconds.items()}
+        return perplexities | masses | {"kept_share": float(np.mean(attained.shares))} | speeds
 
 
 def _needle_metrics(model: Transformer, text: Text, options: LongContextOptions, seed: int) -> dict[str, float]:
@@ -78,7 +83,7 @@ def _needle_metrics(model: Transformer, text: Text, options: LongContextOptions,
     both = _Pair(model, options)
     found: dict[str, list[Tensor]] = {"": [], "_full": []}
     for needle in _needles(text, options, seed):
-        for name, rows in both.decode(needle.prompt, needle.answer).items():
+        for name, rows in both.decode(needle.prompt + needle.answer, len(needle.answer)).items():
             found[name].append(ranks(rows, needle.answer))
     metrics = {f"needle_retrieved{name}": fmean(int(each.max()) == 1 for each in found[name]) for name in found}
     return metrics | {f"needle_rank{name}": float(torch.cat(found[name]).median()) for name in found}
