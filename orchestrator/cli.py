@@ -1,4 +1,4 @@
-"""The command `orchestrate`: run, resume, compare, report, doctor.
+"""The command `orchestrate`: run, resume, compare, report, attention, doctor.
 
 `run` takes Hydra overrides, so Hydra composes the configuration and makes the run folder; everything heavier than that
 is imported once the configuration has been found right, and a mistake costs a second, not a Ray start.
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _KILLED = 128  # exit statuses above it name a signal
 _HYDRAS_DETAILS = ("Config search path", "provider=", "full_key", "object_type")
+
+_METHODS = "tactic,oracle_top_p,quest,snapkv,streamingllm"
 
 _EPILOG = """examples:
   orchestrate run                                  two workers, a small language model, its rate found on the way
@@ -72,6 +74,19 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="write report.html and the figures of a run again")
     report.add_argument("folder", type=Path, metavar="RUN_FOLDER")
     report.set_defaults(command=_report)
+
+    attention = commands.add_parser("attention", help="compare ways to attend on a language model: tokens, mass, time")
+    attention.add_argument("model", metavar="MODEL", help="smollm2, a GGUF file, or the folder of a finished run")
+    attention.add_argument("--context", type=int, default=2048, help="tokens of a text that are stored (default 2048)")
+    attention.add_argument("--steps", type=int, default=64, help="tokens that are decoded after them (default 64)")
+    attention.add_argument("--methods", default=_METHODS, help=f"joined by commas, or all (default {_METHODS})")
+    attention.add_argument(
+        "--target", type=float, nargs="+", default=[0.9], help="shares of attention mass (default 0.9)"
+    )
+    attention.add_argument("--texts", nargs="+", help="UTF-8 files, or kjv; of a run folder also its validation split")
+    attention.add_argument("--json", action="store_true", help="print one JSON value instead of the table")
+    attention.add_argument("--figure", type=Path, metavar="FILE", help="write mass against tokens read as a PNG")
+    attention.set_defaults(command=_attention)
 
     doctor = commands.add_parser("doctor", help="what is installed, reachable, sized right; how to mend what is not")
     doctor.set_defaults(command=_doctor)
@@ -175,6 +190,12 @@ def _report(options: argparse.Namespace) -> int:
 
     print(write_report(options.folder))
     return 0
+
+
+def _attention(options: argparse.Namespace) -> int:
+    from orchestrator.attention import attention
+
+    return attention(options)
 
 
 def _doctor(options: argparse.Namespace) -> int:
