@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler, PopulationBasedTraining, TrialScheduler
 from ray.tune.schedulers.pb2 import PB2
 from ray.tune.search import BasicVariantGenerator
+from sklearn.exceptions import ConvergenceWarning
 
 from orchestrator.errors import UserError
 
@@ -211,12 +213,17 @@ def _best(results: Any, rounds: int) -> Any:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Tune draws from Python's and numpy's own generators, which are put back afterwards."""
+    """Tune draws from Python's and numpy's own generators, which are put back afterwards.
+
+    What its Gaussian process finds hard to fit is nobody's to mend.
+    """
     before = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed % 2**32)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            yield
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])

@@ -16,6 +16,7 @@ from benchmark_parts.learning_rate.arm import Row
 from benchmark_parts.learning_rate.arms import autolrs, fixed_rates, peers, tuned_at
 from benchmark_parts.learning_rate.data import MissingDataError
 from benchmark_parts.learning_rate.forecast_figures import forecast_figures
+from benchmark_parts.learning_rate.populations import population_figures, populations
 from benchmark_parts.learning_rate.runs import Run, carry_out
 from benchmark_parts.learning_rate.summary import Results, summarise
 from benchmark_parts.learning_rate.tasks import TASKS, Task
@@ -24,6 +25,7 @@ SEEDS = 3
 LONG_STEPS = 4000
 LONG_TASKS = ("kjv", "foldoc", "fmcnn")
 LONG_PEAKS = (3.2e-3, 1e-2, 3.2e-2)
+POPULATION_TASKS = ("shuttle", "ae", "kjv")  # each costs five runs' steps and the handing over of states
 TIMED_TASK, TIMED_STEPS = "kjv", 12_000  # more than a minute
 QUICK_TASKS = ("shuttle", "ae", "flights")
 QUICK_STEPS = 300
@@ -39,15 +41,17 @@ def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
     summary = summarise(usual, Results(rows["long"]), rows["timed"])
     return [{"part": part, **row} for part in rows for row in rows[part]], {
         **summary,
+        **population_figures(rows["populations"], Results(rows["usual"])),
         **forecast_figures(),
         "tasks_left_out": left_out,
     }
 
 
 def full_parts(tasks: list[Task]) -> dict[str, list[Run]]:
-    """Every arm on every task; the strongest tuned ones over long runs; one run long enough to be timed."""
+    """Every arm on every task; the strongest tuned ones over long runs; populations; one run that can be timed."""
     by_name = {task.name: task for task in tasks}
     long_tasks = [by_name[name] for name in LONG_TASKS if name in by_name]
+    searched = [by_name[name] for name in POPULATION_TASKS if name in by_name]
     return {
         "usual": [
             Run(task, arm, task.steps, seed)
@@ -61,6 +65,9 @@ def full_parts(tasks: list[Task]) -> dict[str, list[Run]]:
             for task in long_tasks
             for arm in (autolrs(), *tuned_at(LONG_PEAKS))
         ],
+        "populations": [
+            Run(task, arm, task.steps, seed) for seed in range(SEEDS) for task in searched for arm in populations()
+        ],
         "timed": [Run(by_name[TIMED_TASK], autolrs(), TIMED_STEPS, seed=0)],
     }
 
@@ -73,6 +80,7 @@ def quick_parts(tasks: list[Task]) -> dict[str, list[Run]]:
     return {
         "usual": [Run(task, arm, QUICK_STEPS, seed) for seed in range(2) for task in tasks for arm in arms],
         "long": long,
+        "populations": [Run(tasks[0], arm, QUICK_STEPS, seed=0) for arm in populations()],
         "timed": [each for each in long if each.arm.role == "method"],
     }
 

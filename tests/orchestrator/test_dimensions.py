@@ -1,5 +1,6 @@
 """Settings searched beside the rate: which are tried, what that costs, and when one of them wins."""
 
+import json
 import math
 
 import pytest
@@ -28,16 +29,20 @@ def walk(policy, loss):
     actions, findings = [], []
     while (action := policy.ask()) is not None:
         actions.append(action)
-        if isinstance(action, Train):
-            findings += policy.tell(Trained(Series((1.0,) * action.steps)))
-            continue
-        steps = range(action.taken, action.taken + action.steps)
-        seen = [tuple(loss(each.peak, settings, step) for step in steps) for _, each, settings in action.asked()]
-        scored = action.validate_every is not None
-        series = (Series(train, ((action.steps, train[-1]),) if scored else ()) for train in seen)
-        findings += policy.tell(Probed(tuple(series)))
+        findings += tell(policy, action, loss)
     (choice,) = [finding for finding in findings if isinstance(finding, Choice)]
     return actions, choice
+
+
+def tell(policy, action, loss):
+    """What comes of one action."""
+    if isinstance(action, Train):
+        return policy.tell(Trained(Series((1.0,) * action.steps)))
+    steps = range(action.taken, action.taken + action.steps)
+    seen = [tuple(loss(each.peak, settings, step) for step in steps) for _, each, settings in action.asked()]
+    scored = action.validate_every is not None
+    series = (Series(train, ((action.steps, train[-1]),) if scored else ()) for train in seen)
+    return policy.tell(Probed(tuple(series)))
 
 
 def searching(*also, steps=STEPS, **options):
@@ -83,7 +88,7 @@ def test_a_setting_that_is_hardly_better_does_not():
     assert choice.settings == {}
 
 
-@pytest.mark.parametrize("steps", [1600, 1999, 4000])
+@pytest.mark.parametrize("steps", [1600, 1999])
 @pytest.mark.parametrize("budget", ["soft", "hard"])
 @pytest.mark.parametrize("better", [0.5, 2.0, 1.0])
 def test_batches_of_another_size_are_compared_after_as_many_samples(steps, budget, better):
@@ -100,7 +105,7 @@ def test_batches_of_another_size_are_compared_after_as_many_samples(steps, budge
 
 
 @pytest.mark.parametrize("also", [["weight_decay"], ["momentum", "batch_size"], [*FACTORS]])
-@pytest.mark.parametrize("steps", [1600, 5000])
+@pytest.mark.parametrize("steps", [1600, 1999])
 def test_what_it_adds_is_known_beforehand_and_stays_within_the_share(also, steps):
     plain, searched = AutoLRS(steps).cost(), searching(*also, steps=steps).cost()
     assert searched.also_steps <= len(also) * SHARE * steps
@@ -120,24 +125,14 @@ def test_nothing_else_is_searched_unless_asked_for():
 
 def test_a_search_goes_on_from_its_state():
     loss = learning(lambda settings: 1 + (settings.get("batch_size") == 0.5))
-    whole, _ = walk(searching(*FACTORS), loss)
-    for done in range(len(whole)):
-        policy, later = searching(*FACTORS), searching(*FACTORS)
-        for action in whole[:done]:
-            assert policy.ask() == action
-            tell(policy, action, loss)
-        later.load_state(policy.state())
-        assert walk(later, loss)[0] == whole[done:] if done < 8 else later.ask() == whole[done]
-
-
-def tell(policy, action, loss):
-    if isinstance(action, Train):
-        policy.tell(Trained(Series((1.0,) * action.steps)))
-        return
-    steps = range(action.taken, action.taken + action.steps)
-    seen = [tuple(loss(each.peak, settings, step) for step in steps) for _, each, settings in action.asked()]
-    scored = action.validate_every is not None
-    policy.tell(Probed(tuple(Series(train, ((action.steps, train[-1]),) if scored else ()) for train in seen)))
+    policy = searching(*FACTORS)
+    while (action := policy.ask()) is not None:
+        later = searching(*FACTORS)
+        later.load_state(json.loads(json.dumps(policy.state())))
+        assert later.ask() == action
+        findings = tell(policy, action, loss)
+        assert tell(later, action, loss) == findings
+        policy = later
 
 
 @pytest.mark.parametrize(

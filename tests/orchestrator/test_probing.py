@@ -98,7 +98,7 @@ def undisturbed(request):
 def test_the_winners_steps_are_the_runs_own(undisturbed):
     optimizer, job, events = undisturbed
     story = history(events)
-    assert (story.train_steps, story.probe_steps) == (STEPS, 120)
+    assert (story.train_steps, story.probe_steps) == (STEPS, 100)
     plain = OneRank(optimizer)
     rates, losses = real_steps(events)
     assert plain.train(rates) == losses
@@ -106,7 +106,7 @@ def test_the_winners_steps_are_the_runs_own(undisturbed):
 
 
 @pytest.mark.parametrize(
-    "done", [pytest.param(done, marks=[pytest.mark.slow] * (done not in (3, 7))) for done in range(10)]
+    "done", [pytest.param(done, marks=[pytest.mark.slow] * (done not in (3, 6))) for done in range(8)]
 )
 def test_a_search_that_was_killed_anywhere_ends_equally(undisturbed, done):
     """A later process has `done` probes from the journal, and runs the ends of arms again where it needs them."""
@@ -114,7 +114,7 @@ def test_a_search_that_was_killed_anywhere_ends_equally(undisturbed, done):
     probes = of(ProbeRan, events)
     later = OneRank(optimizer)
     again = carried_through(later, policy(), probes[:done])
-    assert len(probes) == 9
+    assert len(probes) == 7
     assert len(of(ProbeRan, again)) == len(probes) - done
     for kind in (RateChosen, ForecastMade):
         assert of(kind, again) == of(kind, events)
@@ -140,6 +140,7 @@ def test_memory_is_given_back(undisturbed):
     assert job.most == 5  # the start and four arms
 
 
+@pytest.mark.slow
 def test_settings_that_were_chosen_hold_from_the_first_step_to_the_last():
     """A run that searches more than the rate is one of a trainer that had found it from the beginning."""
     optimizer = partial(AdamWScheduleFree, betas=(0.8, 0.99), weight_decay=10.0)  # far too much
@@ -160,12 +161,12 @@ def test_settings_that_were_chosen_hold_from_the_first_step_to_the_last():
 def test_the_taken_up_arm_counts_as_training_once(undisturbed):
     _, _, events = undisturbed
     (taken,) = of(ArmTakenUp, events)
-    assert (taken.first_step, len(taken.rates)) == (0, 60)
-    assert of(StepsTrained, events)[0].first_step == 60
+    assert (taken.first_step, len(taken.rates)) == (0, 40)
+    assert of(StepsTrained, events)[0].first_step == 40
     own = [ran for ran in of(ProbeRan, events) if ran.arm == taken.arm]
     assert [loss for ran in own for loss in ran.train_losses] == taken.losses
     summary = summarise(events)
     assert summary["seconds"]["search"] >= 0
-    assert summary["lr_by_step"][-1] == (7, of(RateChosen, events)[0].choice.rate)
+    assert summary["lr_by_step"][7] == (7, of(RateChosen, events)[0].choice.rate)
     resumed = summarise([*events, taken])  # said again by a process that took the run up
     assert resumed["seconds"]["training"] == summary["seconds"]["training"]

@@ -1,4 +1,4 @@
-"""Averaged iterates on two ranks, real processes: one average everywhere, as on one rank, with statistics of its own."""
+"""Averaged iterates on two real ranks: one average everywhere, as on one rank, with statistics of its own."""
 
 import json
 import subprocess

@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmark_parts.learning_rate.arm import Arm, Row
+from benchmark_parts.learning_rate.populations import PopulationArm
 from benchmark_parts.learning_rate.tasks import Task
 
 import orchestrator.learning_rate
@@ -25,6 +26,13 @@ import orchestrator.learning_rate
 HERE = Path(__file__).parent
 TRAINING = [HERE / name for name in ("data.py", "models.py", "tasks.py", "training.py", "arm.py", "arms.py")]
 METHOD = sorted(Path(orchestrator.learning_rate.__file__).parent.glob("*.py"))
+POPULATION = [HERE / "populations.py", Path(orchestrator.__file__).parent / "sweep.py"]
+BESIDE_TRAINING = {
+    "method": METHOD,
+    "fixed rate": METHOD,
+    "peer": [],
+    "population": POPULATION,
+}  # what else a row rests on
 
 
 @dataclass(frozen=True)
@@ -32,13 +40,13 @@ class Run:
     """One arm on one task from one seed, with its budget of steps."""
 
     task: Task
-    arm: Arm
+    arm: Arm | PopulationArm
     steps: int
     seed: int
 
     @property
     def key(self) -> list[Any]:
-        code = digest(tuple(TRAINING if self.arm.role == "peer" else TRAINING + METHOD))
+        code = digest((*TRAINING, *BESIDE_TRAINING[self.arm.role]))
         return [self.task.name, self.arm.name, self.steps, self.seed, code]
 
 
