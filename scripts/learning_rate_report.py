@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmark_parts.learning_rate.figure import draw
 from benchmark_parts.learning_rate.summary import Results
-from benchmark_parts.learning_rate.table import markdown
+from benchmark_parts.learning_rate.table import brief, markdown
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = json.loads(options.measurements.read_text())["rows"]
     parts = {part: Results([row for row in rows if row["part"] == part]) for part in ("usual", "long")}
-    print(markdown(parts["usual"]), markdown(parts["long"]), sep="\n\n")
+    print(*(table(part) for table in (brief, markdown) for part in parts.values()), sep="\n\n")
     draw(parts["usual"], options.figure)
 
 

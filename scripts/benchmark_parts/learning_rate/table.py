@@ -15,6 +15,17 @@ def markdown(results: Results) -> str:
     return "\n".join(map(_line, [head, ["---"] * len(head), *(_cells(results, task) for task in results.tasks)]))
 
 
+def brief(results: Results) -> str:
+    """The method beside the best peer of each task."""
+    head = ["task", "steps", "rates found", "in all", METHOD, "best peer", "on top", "within the steps"]
+    return "\n".join(map(_line, [head, ["---"] * len(head), *(_brief_cells(results, task) for task in results.tasks)]))
+
+
+def _brief_cells(results: Results, task: str) -> list[str]:
+    cells, peer = _cells(results, task), results.comparison(task).peer
+    return [*cells[:5], f"{peer} {_losses(results.losses(task, peer))}", *cells[-2:]]
+
+
 def _cells(results: Results, task: str) -> list[str]:
     ours = results.chosen(task, METHOD)
     comparison, within = results.comparison(task), results.comparison(task, HARD)
