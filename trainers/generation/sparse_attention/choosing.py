@@ -99,7 +99,7 @@ def _masses(
         known[head] *= exponential(tops[head] - top)
         tops[head] = top
         for c in range(clusters):
-            mass[head, c] = counts[c] * exponential(mass[head, c] - top)
+            mass[head, c] = np.float32(counts[c]) * exponential(mass[head, c] - top)
     _put_right(queries, keys, begins, counts, tops, samples, offset, mass[:, :clusters])
     for page in range(clusters, len(counts)):
         _score_whole(queries, keys, begins[page], counts[page], tops, mass[:, page])
@@ -130,32 +130,56 @@ def _put_right(
     queries: Floats, keys: Floats, begins: Ints, counts: Ints, tops: Floats, samples: int, offset: float, mass: Floats
 ) -> None:
     """Replace predicted by exact masses where `samples` keys would be all of a cluster, and scale the others."""
-    group, clusters = mass.shape
     likely = _likely(mass)
     each = likely.sum() / np.float32(samples)
-    for c in range(clusters):
+    for c in range(len(likely)):
         if likely[c] >= each * counts[c]:
             likely[c] = 0
             _score_whole(queries, keys, begins[c], counts[c], tops, mass[:, c])
-    each = max(likely.sum() / np.float32(samples), np.float32(1e-30))
-    predicted, sampled = np.zeros(group, np.float32), np.zeros(group, np.float32)
-    score = np.empty((group, 1), np.float32)
-    passed, following = np.float32(0.0), np.float32(offset) * each
-    for c in range(clusters):
-        if likely[c] > 0:
-            predicted += mass[:, c]
-        while passed + likely[c] > following:
-            place = min(counts[c] - 1, int((following - passed) / likely[c] * counts[c]))
-            score_block(queries, keys, begins[c] + place, 1, score)
-            for head in range(group):
-                sampled[head] += exponential(score[head, 0] - tops[head]) * counts[c] / likely[c] * each
+    slots, worth = _drawn(likely, begins, counts, samples, offset)
+    sampled = _score_drawn(queries, keys, slots, worth, tops)
+    for head in range(len(mass)):
+        predicted = np.float32(0.0)
+        for c in range(len(likely)):
+            predicted += mass[head, c] if likely[c] > 0 else np.float32(0.0)
+        scale = sampled[head] / predicted if predicted > 0 else np.float32(1.0)
+        for c in range(len(likely)):
+            mass[head, c] *= scale if likely[c] > 0 else np.float32(1.0)
+
+
+@compiled
+def _drawn(likely: Floats, begins: Ints, counts: Ints, samples: int, offset: float) -> tuple[Ints, Floats]:
+    """Slots of sampled keys, and how many keys each of them stands for."""
+    each = likely.sum() / np.float32(samples)
+    slots, worth = np.empty(samples + 1, np.int64), np.empty(samples + 1, np.float32)
+    drawn, passed, following = 0, np.float32(0.0), np.float32(offset) * each
+    for c in range(len(likely)):
+        while passed + likely[c] > following and drawn <= samples:
+            place = int((following - passed) / likely[c] * counts[c])
+            slots[drawn] = begins[c] + min(place, counts[c] - 1)
+            worth[drawn] = counts[c] * each / likely[c]
             following += each
+            drawn += 1
         passed += likely[c]
-    for head in range(group):
-        if predicted[head] > 0:
-            for c in range(clusters):
-                if likely[c] > 0:
-                    mass[head, c] *= sampled[head] / predicted[head]
+    return slots[:drawn], worth[:drawn]
+
+
+@compiled
+def _score_drawn(queries: Floats, keys: Floats, slots: Ints, worth: Floats, tops: Floats) -> Floats:
+    """Σ worth × e^(score - top) for each head; slots are known beforehand, so that their reads overlap."""
+    heads, width = queries.shape
+    scores = np.empty((heads, len(slots)), np.float32)
+    for sample in range(len(slots)):
+        for head in range(heads):
+            score = np.float32(0.0)
+            for i in range(width):
+                score += queries[head, i] * keys[slots[sample], i]
+            scores[head, sample] = score
+    sums = np.zeros(heads, np.float32)
+    for head in range(heads):
+        for sample in range(len(slots)):
+            sums[head] += worth[sample] * exponential(scores[head, sample] - tops[head])
+    return sums
 
 
 @compiled
