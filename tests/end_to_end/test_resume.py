@@ -34,7 +34,7 @@ def told(folder: Path, event: str) -> int:
 
 @pytest.mark.parametrize(
     ("event", "times"),
-    [("ProbeRan", 2), ("ProbeRan", 7), ("ArmTakenUp", 1), ("SnapshotSaved", 1), ("SnapshotSaved", 5)],
+    [("ProbeRan", 2), ("ProbeRan", 6), ("ArmTakenUp", 1), ("SnapshotSaved", 1), ("SnapshotSaved", 5)],
 )
 def test_killed_and_resumed(event: str, times: int, undisturbed: dict[str, Any], tmp_path: Path) -> None:
     folder = tmp_path / "run"
@@ -45,7 +45,7 @@ def test_killed_and_resumed(event: str, times: int, undisturbed: dict[str, Any],
     result = result_of(folder)
     for key in ("weights_sha256", "lr_by_step", "train_steps", "probe_steps", "train_loss", "validation_loss", "test"):
         assert result[key] == undisturbed[key], key
-    assert probes_before <= told(folder, "ProbeRan") == 9  # five arms, two of which go on twice: none repeated
+    assert probes_before <= told(folder, "ProbeRan") == 7  # five arms, two of which go on: none repeated
 
 
 @pytest.mark.parametrize("whole_group", [False, True], ids=["alone", "with its Ray"])
