@@ -27,7 +27,7 @@ def test_the_result_says_what_happened(finished: Path) -> None:
     assert result["state"] == "FINISHED"
     assert (result["task"], result["lr_policy"], result["train_steps"]) == ("tabular", "autolrs", 600)
     assert 0 < result["probe_steps"] <= 120
-    assert [step for step, _ in result["lr_by_step"]][:9] == [*range(8), 60]  # a warm-up, one rate, then it eases off
+    assert [step for step, _ in result["lr_by_step"]][:9] == [*range(8), 61]  # a warm-up, one rate, then it eases off
     assert math.isfinite(result["test"]["loss"])
     assert len(result["weights_sha256"]) == 64
 
