@@ -103,8 +103,8 @@ class InRounds:
 
 
 def populations() -> list[PopulationArm]:
-    """Half of ASHA's trainings end at each eighth, quarter and half, so that sixteen take about five runs' steps."""
-    return [PopulationArm("ASHA", "asha", 16), PopulationArm("PBT", "pbt", 5), PopulationArm("PB2", "pb2", 5)]
+    """A training of ASHA takes about half of its steps, so that ten cost what a population of five does."""
+    return [PopulationArm("ASHA", "asha", 10), PopulationArm("PBT", "pbt", 5), PopulationArm("PB2", "pb2", 5)]
 
 
 def population_figures(rows: list[Row], usual: Results) -> dict[str, Any]:
