@@ -95,7 +95,7 @@ def rivals(budget: int, layers: int) -> dict[str, Method]:
     return {
         "oracle top-k": OracleTopK(budget),
         "Quest": Quest(budget),
-        "Quest + sinks and recent": Quest(max(48, budget - 80), sinks=16, recent=64),
+        "Quest + sinks and recent": Quest(budget, sinks=16, recent=64),
         "SnapKV": SnapKV(budget),
         "PyramidKV": PyramidKV(budget, layers),
         "Ada-KV": AdaKV(budget),

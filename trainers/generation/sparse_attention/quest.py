@@ -5,14 +5,7 @@ from torch import Tensor
 
 from trainers.generation.runs import Runs
 from trainers.generation.sparse_attention.method import LayerStore, Method, Reader
-from trainers.generation.sparse_attention.selection import (
-    Floats,
-    best_places,
-    keep_ends,
-    keys_of,
-    lowest,
-    runs_of,
-)
+from trainers.generation.sparse_attention.selection import Floats, best_places, keys_of, lowest, runs_of
 from trainers.generation.sparse_attention.settings import check_budget
 
 LEAST_PAGES = 3
@@ -21,7 +14,7 @@ LEAST_PAGES = 3
 class Quest(Method):
     """The best budget / page pages of a group's heads in turn, at least 3 a key-value head, among them the newest.
 
-    sinks, recent: tokens at either end that are read besides; none as published.
+    sinks, recent: tokens at either end whose pages come first; none as published.
     """
 
     def __init__(self, budget: int, page: int = 16, sinks: int = 0, recent: int = 0) -> None:
@@ -45,14 +38,16 @@ class _PageReader(Reader):
         self._update()
         heads, _, width = self._least.shape
         by_group = torch.from_numpy(queries).to(self._least).reshape(heads, -1, width)
-        bounds = by_group.clamp(min=0) @ self._most.transpose(1, 2) + by_group.clamp(max=0) @ self._least.transpose(
-            1, 2
-        )
-        places = best_places(bounds)
-        places[:, -1] = -1
+        most = by_group.clamp(min=0) @ self._most.transpose(1, 2)
+        least = by_group.clamp(max=0) @ self._least.transpose(1, 2)
+        places = best_places(most + least)
+        sinks, recent = self._ends
+        places[:, : -(-sinks // self._page)] = -1
+        places[:, (self._store.length - max(recent, 1)) // self._page :] = -1
+        places[:, -1] = -2  # whatever the budget
         pages = lowest(places, self._pages)
         chosen = pages.repeat(self._page, axis=1)[:, : self._store.length]
-        return runs_of(keep_ends(chosen, *self._ends), self._store.first)
+        return runs_of(chosen, self._store.first)
 
     def _update(self) -> None:
         """Bounds of the pages that tokens came to."""

@@ -17,7 +17,7 @@ from trainers.generation.sparse_attention.cluster_index import ClusterIndex, Clu
 from trainers.generation.sparse_attention.full import FullReader
 from trainers.generation.sparse_attention.method import LayerStore, Method, Reader
 from trainers.generation.sparse_attention.selection import Floats, mask_of
-from trainers.generation.sparse_attention.settings import check_target
+from trainers.generation.sparse_attention.settings import check_target, keys_on_cpu
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Tactic(Method):
     """target: share of each head's attention mass. samples: keys that a step scores to estimate a group's mass.
 
     dense_share: share of tokens from which on reading all is as fast. audit_every: steps between exact checks, each of
-    one key-value head; what they find is in `report`. Raises GenerationError for a target outside (0, 1].
+    one key-value head; what they find is in `report`. Raises GenerationError for a target outside (0, 1], and when keys
+    are not on the CPU in float32.
     """
 
     target: float = 0.9
@@ -48,7 +49,7 @@ class TacticReader(Reader):
     def __init__(self, method: Tactic, layer: int, store: LayerStore) -> None:
         self._method, self._layer, self._store = method, layer, store
         self._index = ClusterIndex(store, method.clusters, patience=layer)
-        self._keys = store.keys.cpu().float().numpy()  # of a cache on the CPU in float32 a view
+        self._keys = keys_on_cpu(store)
         self._everything = FullReader(store)
         self._target = InnerTarget(method.target)
         self._random = np.random.default_rng((method.clusters.seed, layer))
