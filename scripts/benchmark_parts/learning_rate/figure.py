@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
 COLUMNS = 3
+LEGEND = 0.6  # inches below the panels
 CROWDED = 5  # a panel over more than this factor has ticks at powers of ten alone
 MARGIN = 0.95  # panels reach from a little below the lowest loss to a little above the method's first after its search
 
@@ -19,7 +20,8 @@ MARGIN = 0.95  # panels reach from a little below the lowest loss to a little ab
 def draw(results: Results, file: Path) -> None:
     """Mean curves over seeds; of a tuned family those that validation picked. The dotted line is the budget."""
     lines = -(-len(results.tasks) // COLUMNS)
-    figure, panels = pyplot.subplots(lines, COLUMNS, figsize=(4 * COLUMNS, 2.9 * lines), squeeze=False)
+    height = 2.9 * lines + LEGEND
+    figure, panels = pyplot.subplots(lines, COLUMNS, figsize=(4 * COLUMNS, height), squeeze=False)
     for panel, task in zip(panels.flat, results.tasks, strict=False):
         _panel(panel, results, task)
     for panel in panels.flat[len(results.tasks) :]:
@@ -27,7 +29,7 @@ def draw(results: Results, file: Path) -> None:
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
     figure.supylabel("test loss, first samples of the split")
-    figure.tight_layout(rect=(0, 0.09, 1, 1))
+    figure.tight_layout(rect=(0, LEGEND / height, 1, 1))
     figure.savefig(file, dpi=110)
     pyplot.close(figure)
 
