@@ -33,7 +33,7 @@ def lines(
     Tactic never falls back to reading all here, so that what it attains is its own.
     """
     layers = len(model.blocks)
-    list(compare(model, prompt, following[:2], {TACTIC: Tactic()}))  # compiled code is loaded, which is not to be timed
+    _load_compiled_code(model, prompt, following)
     for number, target in enumerate(targets):
         by_mass: dict[str, Method] = {TACTIC: Tactic(target, dense_share=1.0), ORACLE: OracleTopP(target)}
         wanted = {name: method for name, method in by_mass.items() if name in (TACTIC, *names)}
@@ -43,6 +43,11 @@ def lines(
         at_equal = {name: each for name, each in rivals(round(tactic.read), layers).items() if name in names}
         for row in list(compare(model, prompt, following, at_equal, dense_layers(layers)))[1:] if at_equal else []:
             yield Line(target, row)
+
+
+def _load_compiled_code(model: Transformer, prompt: Prompt, following: Sequence[int]) -> None:
+    """One step for nothing, so that none of those that are timed waits for it."""
+    list(compare(model, prompt, following[:2], {TACTIC: Tactic()}, dense_layers(len(model.blocks))))
 
 
 def chosen(names: Sequence[str]) -> list[str]:
