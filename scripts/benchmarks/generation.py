@@ -43,7 +43,7 @@ def _full(model: LoadedModel) -> Iterator[Row]:
 def _quick(model: LoadedModel) -> Iterator[Row]:
     yield from accuracy_rows(model, 1024, steps=4, curve_steps=2)
     for context in (2048, 8192):
-        yield from one_layer_rows(context, steps=20)
+        yield from one_layer_rows(context, steps=32)
     yield from end_to_end_rows(model, 1024, steps=8)
     yield from end_to_end_rows(model, 2048, steps=8)
     yield from batch_rows(model, new_tokens=8, rounds=1)

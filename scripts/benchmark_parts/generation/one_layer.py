@@ -23,7 +23,7 @@ from trainers.generation.sparse_attention.tactic import Tactic
 SHARES = (0.1, 0.3)
 KEY_VALUE_HEADS, HEADS, WIDTH = 4, 16, 64
 SPREAD = 0.3
-TRIED = 4  # queries by which a scale is judged
+TRIED = 16  # queries by which a scale is judged
 
 
 def one_layer_rows(context: int, steps: int) -> Iterator[Row]:
