@@ -10,6 +10,12 @@ SHORT = 0.03
 
 TIGHTEN, RELAX = 0.8, 1.02
 
+BROKEN = 0.02
+"""What heads may lack on average below that, over the last audits …"""
+
+LATELY = 1 / 8
+"""… of which the last one weighs so much."""
+
 
 @dataclass
 class Attained:
@@ -57,3 +63,20 @@ class InnerTarget:
     def learn(self, attained: float) -> None:
         factor = TIGHTEN if attained < self._target - SHORT else RELAX
         self._tolerance = min(1.0, self._tolerance * factor)
+
+
+class Trust:
+    """Whether the promise is kept: on scores so peaked that no mean of keys tells of them, no higher target helps."""
+
+    def __init__(self, target: float) -> None:
+        self._least = target - SHORT
+        self._lacking = 0.0
+
+    @property
+    def kept(self) -> bool:
+        return self._lacking <= BROKEN
+
+    def learn(self, attained: NDArray[np.float64]) -> None:
+        """Take in the masses of one audit."""
+        lacking = float(np.maximum(self._least - attained, 0).mean())
+        self._lacking += LATELY * (lacking - self._lacking)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trainers.generation.runs import Runs
-from trainers.generation.sparse_attention.audit import InnerTarget, Report
+from trainers.generation.sparse_attention.audit import InnerTarget, Report, Trust
 from trainers.generation.sparse_attention.choosing import choose
 from trainers.generation.sparse_attention.cluster_index import ClusterIndex, ClusterSettings
 from trainers.generation.sparse_attention.full import FullReader
@@ -24,9 +24,10 @@ from trainers.generation.sparse_attention.settings import check_target, keys_on_
 class Tactic(Method):
     """target: share of each head's attention mass. samples: keys that a step scores to estimate a group's mass.
 
-    dense_share: share of tokens from which on reading all is as fast. audit_every: steps between exact checks, each of
-    one key-value head; what they find is in `report`. Raises GenerationError for a target outside (0, 1], and when keys
-    are not on the CPU in float32.
+    dense_share: share of tokens from which on reading all is as fast; 1: all are never read. audit_every: steps between
+    exact checks, each of one key-value head, with more of them in the beginning; what they find is in `report`. A layer
+    that they find far below the target reads all until they no longer do. Raises GenerationError for a target outside
+    (0, 1], and when keys are not on the CPU in float32.
     """
 
     target: float = 0.9
@@ -52,20 +53,32 @@ class TacticReader(Reader):
         self._keys = keys_on_cpu(store)
         self._everything = FullReader(store)
         self._target = InnerTarget(method.target)
+        self._trust = Trust(method.target)
         self._random = np.random.default_rng((method.clusters.seed, layer))
-        self._steps = layer  # layers audit at different steps
+        self._steps = self._audits = 0
 
     def select(self, queries: Floats) -> Runs:
         self._index.update()
         self._steps += 1
-        if not self._index.means.shape[1]:
+        self.needed = None
+        if not self._index.means.shape[1] or not (self._trusted or self._audit_due):
             return self._everything.select(queries)
         scaled = self._by_group(queries)
         runs = self._chosen(scaled)
-        if self._steps % self._method.audit_every == 0:
+        if self._audit_due:
             self._audit(scaled, runs)
         few = runs.lengths.sum() <= self._method.dense_share * self._store.length * runs.rows
-        return runs if few else self._everything.select(queries)
+        return runs if few and self._trusted else self._everything.select(queries)
+
+    @property
+    def _trusted(self) -> bool:
+        return self._trust.kept or self._method.dense_share == 1
+
+    @property
+    def _audit_due(self) -> bool:
+        """At steps 1, 2, 4, 8 … at first; then layers audit at different steps."""
+        every, steps = self._method.audit_every, self._steps
+        return (steps < every and steps.bit_count() == 1) or (steps + self._layer) % every == 0
 
     def _chosen(self, queries: Floats) -> Runs:
         index, offsets = self._index, self._random.random(len(queries), np.float32)
@@ -82,10 +95,12 @@ class TacticReader(Reader):
 
     def _audit(self, queries: Floats, runs: Runs) -> None:
         """One key-value head's exact attained masses; heads take turns."""
-        row = self._steps // self._method.audit_every % runs.rows
+        row = self._audits % runs.rows
+        self._audits += 1
         stored = slice(self._store.first, self._store.first + self._store.length)
         weights = torch.from_numpy(self._keys[row, stored] @ queries[row].T).double().softmax(0).numpy()
         masses = weights[mask_of(runs, self._store)[row]].sum(0)
         self._method.report.add(self._layer, row * len(masses), masses)
+        self._trust.learn(masses)
         for mass in masses:
             self._target.learn(float(mass))
