@@ -17,7 +17,7 @@ class ClusterSettings:
     """
 
     size: int = 32
-    iterations: int = 10
+    iterations: int = 4
     stretch: int = 2048
     sinks: int = 16
     recent: int = 64

@@ -23,7 +23,7 @@ ESTIMATES: dict[str, Callable[[Doubles, int, np.random.Generator], Doubles]] = {
     "stratified": stratified,
     "exact": exact,
 }
-PLAIN = ClusterSettings(sinks=0, recent=1)
+PLAIN = ClusterSettings(iterations=10, sinks=0, recent=1)
 
 
 @dataclass(frozen=True)
