@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from trainers.models.transformer import Transformer
 
 
+_WIDTH = 120  # of a table that goes into a file or a pipe
+
+
 def attention(options: Namespace) -> int:
     """Compare, showing progress on stderr; returns the exit status."""
     try:
@@ -31,15 +34,22 @@ def attention(options: Namespace) -> int:
         lines = _compared(model, names, options)
     except DataError as error:
         raise UserError(str(error)) from error
-    if options.figure:
-        from orchestrator.attention_figure import draw
-
-        draw(lines, options.context, options.figure)
     if options.json:
         print(json.dumps(_values(lines, model, options)))
     else:
-        Console(highlight=False).print(_table(lines, options.context))
+        Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(_table(lines, options.context))
+    if options.figure:
+        _draw(lines, options)
     return 0
+
+
+def _draw(lines: "Sequence[Line]", options: Namespace) -> None:
+    from orchestrator.attention_figure import draw
+
+    try:
+        draw(lines, options.context, options.figure)
+    except OSError as error:
+        raise UserError(f"--figure {options.figure} cannot be written ({error.strerror}); name another file") from error
 
 
 def _checked(options: Namespace) -> Described:
@@ -114,12 +124,13 @@ def _values(lines: "Sequence[Line]", model: Described, options: Namespace) -> di
 
 
 def _table(lines: "Sequence[Line]", context: int) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bright_black", pad_edge=False)
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bright_black", pad_edge=False)
     headings = (
-        "method", "target", f"read of {context}", "a head", "mass", "mass p5", "KL", "perplexity", "top-1", "ms/step",
+        "method", "target", f"read\nof {context}", "a\nhead", "mass", "mass\np5", "KL", "perplexity", "top-1",
+        "ms a\nstep",
     )  # fmt: skip
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "method" else "right")
+        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True, vertical="bottom")
     for line in lines:
         row = line.row
         table.add_row(

@@ -17,7 +17,7 @@ from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.long_context import check_long_context
 from orchestrator.run_folder import WEIGHTS
 from orchestrator.training import cluster_options, job_spec
-from orchestrator.words import loss_text
+from orchestrator.words import score_text
 
 
 def evaluate(config: Config, folder: Path) -> int:
@@ -54,7 +54,7 @@ def _show(scores: dict[str, dict[str, float]], samples: list[str], path: Path) -
         table.add_column(heading)
     for split, metrics in scores.items():
         for name, value in metrics.items():
-            table.add_row(split, name, loss_text(value))
+            table.add_row(split, name, score_text(value))
     console.print(table)
     for sample in samples:
         console.print(sample, markup=False)

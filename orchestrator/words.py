@@ -35,6 +35,12 @@ def loss_text(loss: float | None) -> str:
     return f"{loss:.3f}" if 0.1 <= abs(loss) < 1000 else f"{loss:.3g}"
 
 
+def score_text(score: float) -> str:
+    """A score of any size: whole numbers and large ones as `118` and `1,024`, others as a loss."""
+    whole = float(score).is_integer() and abs(score) >= 10
+    return f"{score:,.0f}" if whole or 1000 <= abs(score) < 1e9 else loss_text(score)
+
+
 def duration_text(seconds: float) -> str:
     """`0.08 s`, `7.9 s`, `1 min 52 s`, `3 h 05 min`."""
     if seconds < 0.995:

@@ -15,7 +15,16 @@ from orchestrator.events import Json, PlanChosen
 from orchestrator.history import History, Stage
 from orchestrator.recorders.secrets import mask_all
 from orchestrator.summary import Summary
-from orchestrator.words import choice_text, count_text, duration_text, loss_text, policy_name, rate_text, task_name
+from orchestrator.words import (
+    choice_text,
+    count_text,
+    duration_text,
+    loss_text,
+    policy_name,
+    rate_text,
+    score_text,
+    task_name,
+)
 
 _STYLE = Path(__file__).with_name("report.css")
 _LONGEST_VALUE = 400  # characters of one result; the rest is in result.json
@@ -106,7 +115,7 @@ def _communication(story: History) -> str:
 
 def _scores(story: History) -> str:
     """The task's own evaluation, as it was last."""
-    last = [[escape(name), loss_text(value)] for score in story.scores[-1:] for name, value in score.metrics.items()]
+    last = [[escape(name), score_text(value)] for score in story.scores[-1:] for name, value in score.metrics.items()]
     return _section("Scores", _table(("score", "value"), last, numbers=range(1, 2))) if last else ""
 
 

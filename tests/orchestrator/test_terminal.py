@@ -10,7 +10,7 @@ from rich.console import Console
 from orchestrator.events import CommunicationMeasured, Event, RateChosen, RunEnded, RunStarted, StepsTrained, Warned
 from orchestrator.journal_file import read_journal
 from orchestrator.recorders.terminal import TerminalRecorder
-from orchestrator.words import clock_text, duration_text, loss_text, rate_text
+from orchestrator.words import clock_text, duration_text, loss_text, rate_text, score_text
 
 RUN = read_journal(Path(__file__).parent.parent / "data" / "journal_autolrs.jsonl")
 
@@ -118,3 +118,9 @@ def test_steps_without_a_start_do_no_harm() -> None:
 )  # fmt: skip
 def test_numbers_as_people_read_them(text: str, expected: str) -> None:
     assert text == expected
+
+
+def test_scores_of_any_size() -> None:
+    scores = {0.9: "0.900", 1024.0: "1,024", 118.0: "118", 1026.4: "1,026", 1.0: "1.000", 0.0: "0", 1e12 + 0.5: "1e+12"}
+    assert [score_text(score) for score in scores] == list(scores.values())
+    assert score_text(float("inf")) == "inf"

@@ -1,9 +1,11 @@
 """What cannot be read is refused in one sentence, by the header alone."""
 
+import os
 import struct
 import sys
 from contextlib import suppress
 
+import gguf
 import gguf_files
 import numpy as np
 import pytest
@@ -64,6 +66,9 @@ def test_what_is_no_gguf_file(tmp_path):
     refused(tmp_path / "text", "does not begin with GGUF")
     refused(tmp_path, "Is a directory")
     refused(tmp_path / "nothing", "No such file")
+    os.mkfifo(tmp_path / "pipe")
+    refused(tmp_path / "pipe", "a pipe")
+    refused("~nobody-of-that-name/model.gguf", "No such file")
     (tmp_path / "newer").write_bytes(b"GGUF" + struct.pack("<IQQ", 9, 0, 0))
     refused(tmp_path / "newer", "version is 9")
 
@@ -125,6 +130,16 @@ def test_a_tokenizer_of_another_kind(content, tmp_path):
 def test_a_vocabulary_with_a_hole(right, wrong, content, tmp_path):
     path = tmp_path / "hole.gguf"
     path.write_bytes(content.replace(right, wrong, 1))
+    refused(path, "vocabulary that is not whole")
+
+
+@pytest.mark.parametrize("merges", [["t h", "th e", "t h e"], ["the"], None])
+def test_merges_that_are_not_of_two_words(merges, tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_files, "MERGES", ["t h", "th e"])
+    with monkeypatch.context() as writing:
+        written = gguf.GGUFWriter.add_token_merges
+        writing.setattr(gguf.GGUFWriter, "add_token_merges", lambda writer, _: merges and written(writer, merges))
+        path = gguf_files.write(tmp_path / "odd.gguf", gguf_files.tensors())
     refused(path, "vocabulary that is not whole")
 
 

@@ -42,6 +42,8 @@ class Header:
 def read_header(path: Path) -> Header:
     """Raises DataError if the file is none, is cut off within its header, or is damaged there."""
     try:
+        if path.is_fifo():  # which might never open
+            raise ValueError("it is a pipe")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return _parsed(path, content)
     except OSError as error:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from math import prod
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def read_llama(path: str | Path) -> Llama:
         raise DataError(
             f"Reading {path} needs the packages gguf and tokenizers; pip install 'training-orchestrator[gguf]'."
         )
-    header = read_header(smollm2_path() if str(path) == SMOLLM2 else Path(path).expanduser())
+    expanded = Path(expanduser(path))  # noqa: PTH111  (the method of Path fails for a user that there is not)
+    header = read_header(smollm2_path() if str(path) == SMOLLM2 else expanded)
     llama = _described(header)
     _check_positions(llama)
     _check_tensors(llama)

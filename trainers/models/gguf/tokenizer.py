@@ -68,7 +68,7 @@ def check_tokenizer(header: Header) -> None:
             f"{header.path} has the tokenizer {kind!r} that cuts by {cut!r}; "
             f"'gpt2' that cuts by {' or '.join(map(repr, _CUTS))} can be read."
         )
-    words, kinds, merges = (header.metadata.get(_KEY + key, []) for key in ("tokens", "token_type", "merges"))
+    words, kinds, merges = (header.metadata.get(_KEY + key) for key in ("tokens", "token_type", "merges"))
     if not (_are(str, words) and _are(int, kinds) and _are(str, merges) and _fit(words, kinds, merges)):
         raise DataError(f"{header.path} has a vocabulary that is not whole; get the file again.")
     for key in ("bos_token_id", "eos_token_id", "eot_token_id"):
@@ -127,5 +127,6 @@ def _are(kind: type, values: object) -> bool:
 
 def _fit(words: list[str], kinds: list[int], merges: list[str]) -> bool:
     known = set(words)
-    made = all(known.issuperset((*merge.split(" "), merge.replace(" ", ""))) for merge in merges)
+    pairs = [merge.split(" ") for merge in merges]
+    made = all(len(pair) == 2 and known.issuperset((*pair, "".join(pair))) for pair in pairs)
     return made and len(known) == len(words) == len(kinds)
