@@ -37,6 +37,8 @@ def draw_times(rows: list[Measured], path: Path) -> None:
         times = [min(median(row["milliseconds"]) for row in here if row["context"] == each) for each in contexts]
         axes.plot(contexts, times, label=label, color=colour, marker="o", linewidth=1.8)
     axes.set_xticks(contexts, [f"{each // 1024}k" for each in contexts])
+    axes.set_yticks([0.5, 1, 2, 5, 10], minor=False)
+    axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter("{x:g}")
     legend(axes, LIGHT)
     save_png(figure, path)
