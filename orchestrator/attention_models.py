@@ -70,7 +70,8 @@ def _of_run(folder: Path, texts: Sequence[str] | None) -> Described:
     if not isinstance(task, OffersText) or not isinstance(model, Transformer):
         raise UserError(f"{folder} trained no language model of text, so there is nothing to attend to")
     text = task.text
-    tokens = _tokens(texts, text.tokenizer) if texts else {f"validation split of {folder}": text.tokens}
+    own: dict[str, Tokens] = {f"validation split of {folder}": text.tokens}
+    tokens = _tokens(texts, text.tokenizer) if texts else own
     return Described(
         str(folder), len(model.blocks), model.key_value_heads, model.head_width, None, tokens, lambda: model
     )

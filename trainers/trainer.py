@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -184,7 +185,8 @@ class Trainer:
                 f"{type(self._task).__name__} with {type(self.model).__name__} can't be scored at long context; it "
                 "takes a property `text` of the task and a trainers.models.transformer.Transformer."
             )
-        return long_context_scores(self.model, self._task.text, options, self._options.seed)
+        on_cpu = self.model if self._device.type == "cpu" else deepcopy(self.model).cpu()  # where clusters are read
+        return long_context_scores(on_cpu, self._task.text, options, self._options.seed)
 
     def _order_with(self, settings: Settings) -> DataOrder:
         samples = samples_with(self._options.batch_size * self._options.accumulate, settings)

@@ -1,11 +1,6 @@
-"""What a person may ask of a method, refused in one sentence if it can't be."""
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
+"""What a person may ask of a method, refused in one sentence if it cannot be; without torch, so that launches can ask."""
 
 from trainers.errors import GenerationError
-from trainers.generation.sparse_attention.method import LayerStore
 
 
 def check_target(target: float) -> None:
@@ -18,13 +13,3 @@ def check_target(target: float) -> None:
 def check_budget(budget: int, least: int) -> None:
     if budget < least:
         raise GenerationError(f"The budget is {budget} tokens a key-value head; this method reads at least {least}.")
-
-
-def keys_on_cpu(store: LayerStore) -> NDArray[np.float32]:
-    """A view of the layer's keys for compiled code."""
-    if store.keys.device.type != "cpu" or store.keys.dtype != torch.float32:
-        raise GenerationError(
-            f"Tactic reads keys on the CPU in float32 and these are {store.keys.dtype} on {store.keys.device}; "
-            "move the model to the CPU or choose full attention."
-        )
-    return store.keys.numpy()

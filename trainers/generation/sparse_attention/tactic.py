@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trainers.errors import GenerationError
 from trainers.generation.runs import Runs
 from trainers.generation.sparse_attention.audit import InnerTarget, Report, Trust
 from trainers.generation.sparse_attention.choosing import choose
@@ -17,7 +18,7 @@ from trainers.generation.sparse_attention.cluster_index import ClusterIndex, Clu
 from trainers.generation.sparse_attention.full import FullReader
 from trainers.generation.sparse_attention.method import LayerStore, Method, Reader
 from trainers.generation.sparse_attention.selection import Floats, mask_of
-from trainers.generation.sparse_attention.settings import check_target, keys_on_cpu
+from trainers.generation.sparse_attention.settings import check_target
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class TacticReader(Reader):
     def __init__(self, method: Tactic, layer: int, store: LayerStore) -> None:
         self._method, self._layer, self._store = method, layer, store
         self._index = ClusterIndex(store, method.clusters, patience=layer)
-        self._keys = keys_on_cpu(store)
+        self._keys = _keys_on_cpu(store)
         self._everything = FullReader(store)
         self._target = InnerTarget(method.target)
         self._trust = Trust(method.target)
@@ -104,3 +105,13 @@ class TacticReader(Reader):
         self._trust.learn(masses)
         for mass in masses:
             self._target.learn(float(mass))
+
+
+def _keys_on_cpu(store: LayerStore) -> Floats:
+    """A view of the layer's keys for compiled code."""
+    if store.keys.device.type != "cpu" or store.keys.dtype != torch.float32:
+        raise GenerationError(
+            f"Tactic reads keys on the CPU in float32 and these are {store.keys.dtype} on {store.keys.device}; "
+            "move the model to the CPU or choose full attention."
+        )
+    return store.keys.numpy()
