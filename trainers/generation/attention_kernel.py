@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.generation.compiled import compiled
+from trainers.generation.prefetch import LINE, prefetch
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -38,12 +39,25 @@ def exponential(x: np.float32) -> np.float32:
 
 
 @compiled
-def score_block(queries: Floats, keys: Floats, first: int, count: int, scores: Floats) -> None:
-    """scores[head, t] = queries[head] · keys[first + t] for t < count; four keys share each read of a query."""
+def _prefetch_slots(stored: Floats, first: int, end: int) -> None:
+    for slot in range(first, end):
+        for i in range(0, stored.shape[1], LINE):
+            prefetch(stored, slot, i)
+
+
+@compiled
+def score_block(
+    queries: Floats, keys: Floats, first: int, count: int, scores: Floats, ahead: int = 0, more: int = 0
+) -> None:
+    """scores[head, t] = queries[head] · keys[first + t] for t < count; four keys share each read of a query.
+
+    Meanwhile keys ahead … ahead + more - 1 are fetched: a few at a time, as memory can't take them all at once.
+    """
     heads, width = queries.shape
     fours = count - count % 4
     for t in range(0, fours, 4):
         slot = first + t
+        _prefetch_slots(keys, ahead + t, ahead + min(t + 4, more))
         for head in range(heads):
             a = b = c = d = np.float32(0.0)
             for i in range(width):
@@ -81,12 +95,13 @@ def _to_weights(scores: Floats, count: int, highest: Floats, total: Floats, summ
 
 
 @compiled
-def _add_values(weights: Floats, values: Floats, first: int, count: int, summed: Floats) -> None:
-    """summed[head] += Σ weights[head, t] values[first + t]; four values share each read of a sum."""
+def _add_values(weights: Floats, values: Floats, first: int, count: int, summed: Floats, ahead: int, more: int) -> None:
+    """summed[head] += Σ weights[head, t] values[first + t], as `score_block`; four values share each read of a sum."""
     heads, width = summed.shape
     fours = count - count % 4
     for t in range(0, fours, 4):
         slot = first + t
+        _prefetch_slots(values, ahead + t, ahead + min(t + 4, more))
         for head in range(heads):
             a, b, c, d = weights[head, t], weights[head, t + 1], weights[head, t + 2], weights[head, t + 3]
             for i in range(width):
@@ -97,6 +112,14 @@ def _add_values(weights: Floats, values: Floats, first: int, count: int, summed:
         for head in range(heads):
             for i in range(width):
                 summed[head, i] += weights[head, t] * values[first + t, i]
+
+
+@compiled
+def _block(starts: Ints, lengths: Ints, run: int, at: int) -> tuple[int, int]:
+    """First slot and size of the block that begins `at` tokens into a run or, where that is its end, the next run."""
+    if at >= lengths[run] and run + 1 < len(starts):
+        run, at = run + 1, 0
+    return starts[run] + at, min(BLOCK, lengths[run] - at)
 
 
 @compiled
@@ -111,9 +134,10 @@ def _attend_stretch(
         low, high = max(begin - passed, 0), min(end - passed, lengths[run])
         for at in range(low, high, BLOCK):
             count = min(BLOCK, high - at)
-            score_block(queries, keys, starts[run] + at, count, scores)
+            ahead, more = _block(starts, lengths, run, at + count)
+            score_block(queries, keys, starts[run] + at, count, scores, ahead, more)
             _to_weights(scores, count, highest, total, summed)
-            _add_values(scores, values, starts[run] + at, count, summed)
+            _add_values(scores, values, starts[run] + at, count, summed, ahead, more)
         passed += lengths[run]
         if passed >= end:
             return
