@@ -1,4 +1,4 @@
-"""What a person may ask of a method, refused in one sentence if it cannot be; without torch, so that launches can ask."""
+"""What a person may ask of a method, or one sentence that refuses it; without torch, so that launches can ask."""
 
 from trainers.errors import GenerationError
 
