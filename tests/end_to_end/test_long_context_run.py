@@ -85,10 +85,10 @@ def test_ways_to_attend_are_compared_on_a_file(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "Quest" in ended.stdout
     assert "KV cache" in ended.stderr
-    ended = orchestrate(tmp_path, "attention", "tiny.gguf", *few, "--figure", "text.txt/mass.png")
+    ended = orchestrate(tmp_path, "attention", "tiny.gguf", *few, "--figure", ".")
     assert ended.returncode == 2
     assert "Quest" in ended.stdout
-    assert "text.txt/mass.png cannot be written (Not a directory)" in ended.stderr.splitlines()[-1]
+    assert "--figure . cannot be written (Is a directory)" in ended.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
