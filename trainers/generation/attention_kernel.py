@@ -39,7 +39,8 @@ def exponential(x: np.float32) -> np.float32:
 
 
 @compiled
-def _prefetch_slots(stored: Floats, first: int, end: int) -> None:
+def prefetch_slots(stored: Floats, first: int, end: int) -> None:
+    """Fetch slots first … end - 1 of keys or values (slots, width) for what is computed soon."""
     for slot in range(first, end):
         for i in range(0, stored.shape[1], LINE):
             prefetch(stored, slot, i)
@@ -51,13 +52,13 @@ def score_block(
 ) -> None:
     """scores[head, t] = queries[head] · keys[first + t] for t < count; four keys share each read of a query.
 
-    Meanwhile keys ahead … ahead + more - 1 are fetched: a few at a time, as memory can't take them all at once.
+    Meanwhile keys ahead … ahead + more - 1 are fetched: evenly, as memory can't take all requests at once.
     """
     heads, width = queries.shape
     fours = count - count % 4
     for t in range(0, fours, 4):
         slot = first + t
-        _prefetch_slots(keys, ahead + t, ahead + min(t + 4, more))
+        prefetch_slots(keys, ahead + t * more // fours, ahead + (t + 4) * more // fours)
         for head in range(heads):
             a = b = c = d = np.float32(0.0)
             for i in range(width):
@@ -101,7 +102,7 @@ def _add_values(weights: Floats, values: Floats, first: int, count: int, summed:
     fours = count - count % 4
     for t in range(0, fours, 4):
         slot = first + t
-        _prefetch_slots(values, ahead + t, ahead + min(t + 4, more))
+        prefetch_slots(values, ahead + t * more // fours, ahead + (t + 4) * more // fours)
         for head in range(heads):
             a, b, c, d = weights[head, t], weights[head, t + 1], weights[head, t + 2], weights[head, t + 3]
             for i in range(width):

@@ -8,7 +8,7 @@ mass says (systematic sampling, proportional to size), and what was predicted of
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.generation.attention_kernel import BLOCK, LOWEST, exponential, score_block
+from trainers.generation.attention_kernel import BLOCK, LOWEST, exponential, prefetch_slots, score_block
 from trainers.generation.compiled import compiled
 
 Floats = NDArray[np.float32]
@@ -23,6 +23,9 @@ SHIFT = 20
 
 STEPS = 256
 """… over 32 factors of two; what is below them no longer matters."""
+
+AHEAD = 8
+"""Sampled keys that memory is asked for at a time."""
 
 
 @compiled
@@ -166,10 +169,12 @@ def _drawn(likely: Floats, begins: Ints, counts: Ints, samples: int, offset: flo
 
 @compiled
 def _score_drawn(queries: Floats, keys: Floats, slots: Ints, worth: Floats, tops: Floats) -> Floats:
-    """Σ worth × e^(score - top) for each head; slots are known beforehand, so that their reads overlap."""
+    """Σ worth × e^(score - top) for each head; slots are known beforehand and fetched early."""
     heads, width = queries.shape
     scores = np.empty((heads, len(slots)), np.float32)
     for sample in range(len(slots)):
+        soon = slots[min(sample + AHEAD, len(slots) - 1)]
+        prefetch_slots(keys, soon, soon + 1)
         for head in range(heads):
             score = np.float32(0.0)
             for i in range(width):
