@@ -68,7 +68,7 @@ def check_tokenizer(header: Header) -> None:
             f"{header.path} has the tokenizer {kind!r} that cuts by {cut!r}; "
             f"'gpt2' that cuts by {' or '.join(map(repr, _CUTS))} can be read."
         )
-    words, kinds, merges = (header.metadata.get(_KEY + key) for key in ("tokens", "token_type", "merges"))
+    words, kinds, merges = (header.metadata.get(_KEY + key, []) for key in ("tokens", "token_type", "merges"))
     if not (_are(str, words) and _are(int, kinds) and _are(str, merges) and _fit(words, kinds, merges)):
         raise DataError(f"{header.path} has a vocabulary that is not whole; get the file again.")
     for key in ("bos_token_id", "eos_token_id", "eot_token_id"):
