@@ -20,6 +20,7 @@ from orchestrator.learning_rate.turns import steps_in_turn
 from orchestrator.long_context import long_context_cost
 from orchestrator.network import AUTO, named
 from orchestrator.run_folder import RESULT
+from orchestrator.task_data import check_task_data
 from orchestrator.training import probe_replicas
 from orchestrator.words import count_text, duration_text, policy_name, task_name
 
@@ -27,7 +28,8 @@ _SAME_SPEED = ("task", "model", "optimizer", "batch_size", "accumulate", "precis
 
 
 def print_dry_run(config: Config, folder: Path) -> None:
-    """Print the launch as it would be."""
+    """Print the launch as it would be. Raises UserError if its data are not there."""
+    check_task_data(config)
     values = config.to_json()
     cost = make_policy(config.lr, config.steps, config.seed).cost()
     table = Table(box=None, show_header=False, pad_edge=False)

@@ -20,10 +20,9 @@ from orchestrator.outcome import carried_through
 from orchestrator.recorders.mlflow.store import checked_uri
 from orchestrator.recording import Recording
 from orchestrator.run_folder import require_new
+from orchestrator.task_data import check_task_data
 from orchestrator.training import cluster_options
 from orchestrator.words import policy_name, task_name
-from trainers.data.check import check_data
-from trainers.errors import DataError
 
 
 def launch(config: Config, folder: Path) -> int:
@@ -55,8 +54,5 @@ def _check_beforehand(config: Config) -> None:
     check_beforehand(cluster_options(config))
     if config.tracking.uri is not None:
         checked_uri(config.tracking.uri)
-    try:
-        check_data(config.task)
-    except DataError as error:
-        raise UserError(str(error)) from error
+    check_task_data(config)
     check_long_context(config)

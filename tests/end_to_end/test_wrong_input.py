@@ -15,6 +15,7 @@ CASES = {
     "negative budget": (["steps=-3"], "steps is -3"),
     "too many workers": (["cluster.workers=99"], "99"),
     "missing data": (["task.data=nowhere"], "nowhere"),
+    "missing data of a dry run": (["task.data=nowhere", "dry_run=true"], "nowhere"),
     "unknown table": (["task=tabular", "task.data=titanic"], "titanic"),
     "no class": (["task=own"], "task._target_"),
     "evaluating nothing": (["evaluate=nowhere"], "nowhere"),
@@ -25,7 +26,15 @@ CASES = {
 }
 
 
-QUICK = ("unknown option", "wrong type", "too many workers", "missing data", "nothing answers", "malformed override")
+QUICK = (
+    "unknown option",
+    "wrong type",
+    "too many workers",
+    "missing data",
+    "missing data of a dry run",
+    "nothing answers",
+    "malformed override",
+)
 
 
 @pytest.mark.parametrize(
