@@ -6,7 +6,7 @@ How a text is cut before merging has a name in the file, `tokenizer.ggml.pre`; w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from trainers.errors import DataError
 from trainers.models.gguf.header import Header
@@ -14,6 +14,8 @@ from trainers.models.gguf.header import Header
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from tokenizers.pre_tokenizers import PreTokenizer
+
+_Kind = TypeVar("_Kind")
 
 _KEY = "tokenizer.ggml."
 _CONTROL, _USER_DEFINED = 3, 4  # kinds of tokens that stand in a text as they are
@@ -68,7 +70,7 @@ def check_tokenizer(header: Header) -> None:
             f"{header.path} has the tokenizer {kind!r} that cuts by {cut!r}; "
             f"'gpt2' that cuts by {' or '.join(map(repr, _CUTS))} can be read."
         )
-    words, kinds, merges = (header.metadata.get(_KEY + key, []) for key in ("tokens", "token_type", "merges"))
+    words, kinds, merges = (header.metadata.get(_KEY + key) for key in ("tokens", "token_type", "merges"))
     if not (_are(str, words) and _are(int, kinds) and _are(str, merges) and _fit(words, kinds, merges)):
         raise DataError(f"{header.path} has a vocabulary that is not whole; get the file again.")
     for key in ("bos_token_id", "eos_token_id", "eot_token_id"):
@@ -121,7 +123,7 @@ def _llama_3() -> PreTokenizer:
 _CUTS: dict[str, Callable[[], PreTokenizer]] = {"smollm": _smollm, "gpt-2": _gpt_2, "llama-bpe": _llama_3}
 
 
-def _are(kind: type, values: object) -> bool:
+def _are(kind: type[_Kind], values: object) -> TypeGuard[list[_Kind]]:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
