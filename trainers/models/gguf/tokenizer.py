@@ -71,7 +71,7 @@ def check_tokenizer(header: Header) -> None:
             f"'gpt2' that cuts by {' or '.join(map(repr, _CUTS))} can be read."
         )
     words, kinds, merges = (header.metadata.get(_KEY + key) for key in ("tokens", "token_type", "merges"))
-    if not (_are(str, words) and _are(int, kinds) and _are(str, merges) and _fit(words, kinds, merges)):
+    if not (_are(words, str) and _are(kinds, int) and _are(merges, str) and _fit(words, kinds, merges)):
         raise DataError(f"{header.path} has a vocabulary that is not whole; get the file again.")
     for key in ("bos_token_id", "eos_token_id", "eot_token_id"):
         if header.metadata.get(_KEY + key, 0) not in range(len(words)):
@@ -123,7 +123,7 @@ def _llama_3() -> PreTokenizer:
 _CUTS: dict[str, Callable[[], PreTokenizer]] = {"smollm": _smollm, "gpt-2": _gpt_2, "llama-bpe": _llama_3}
 
 
-def _are(kind: type[_Kind], values: object) -> TypeGuard[list[_Kind]]:
+def _are(values: object, kind: type[_Kind]) -> TypeGuard[list[_Kind]]:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
