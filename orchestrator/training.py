@@ -24,6 +24,7 @@ from orchestrator.events import (
     Warned,
 )
 from orchestrator.execution import Execution
+from orchestrator.history import history
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Choice, Finding, Forecast, Policy, Train
 from orchestrator.long_context import long_context_options
@@ -46,6 +47,8 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
         execution = Execution(job, recording.emit, replicas=replicas)
         if resuming:
             _take_up(execution, policy, job, store, recording)
+            if config.evaluation.at_stage_end and _unscored(execution.step, recording):
+                execution.score()
         while (action := policy.ask()) is not None:
             for finding in policy.tell(execution.carry_out(action)):
                 recording.emit(_event(finding))
@@ -148,6 +151,11 @@ def _take_up(execution: Execution, policy: Policy, job: Job, store: SnapshotStor
         execution.step = snapshot.step
     execution.remember(event for event in recording.events if isinstance(event, ProbeRan))
     recording.emit(RunResumed(execution.step, snapshot.path.name if snapshot else None))
+
+
+def _unscored(step: int, recording: Recording) -> bool:
+    """Whether an earlier process ended between a stage's snapshot and its score."""
+    return step > 0 and all(score.step != step for score in history(recording.events).scores)
 
 
 def _save(execution: Execution, policy: Policy, job: Job, store: SnapshotStore, recording: Recording) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import gguf_files
 import pytest
-from commands import orchestrate, run_folder
+from commands import killed_when, orchestrate, run_folder
 
 from orchestrator.events import Scored
 from orchestrator.journal_file import read_journal
@@ -61,6 +61,24 @@ def test_two_workers_score_a_finished_run_as_one_does(finished: Path) -> None:
         assert {name: value for name, value in again.items() if "second" not in name} == pytest.approx(
             {name: value for name, value in before.items() if "second" not in name}
         )
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_while_it_scored_scores_when_it_is_resumed(tmp_path: Path) -> None:
+    one = [*TINY, "lr.stages=1", "steps=20", "evaluation.long_context.prompts=60", "tracking=none"]
+    journal = tmp_path / "run" / "journal.jsonl"
+    killed_when(
+        tmp_path,
+        ["run", *one, run_folder(tmp_path, "run")],
+        lambda: journal.is_file() and "SnapshotSaved" in journal.read_text(),
+    )
+    assert not any(isinstance(event, Scored) for event in read_journal(journal))
+    ended = orchestrate(tmp_path, "resume", str(tmp_path / "run"))
+    assert ended.returncode == 0, ended.stderr
+    assert {
+        name.removeprefix("long_context/")
+        for name in json.loads((tmp_path / "run" / "result.json").read_text())["scores"]
+    } >= EXPECTED
 
 
 @pytest.mark.slow
