@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -13,6 +15,7 @@ def printed_loss(script: str) -> float:
     return float(output.stdout.split()[2].strip(","))
 
 
+@pytest.mark.slow
 def test_it_needs_no_tuning_to_be_about_as_good() -> None:
     assert printed_loss("turned_script.py") < 1.3 * printed_loss("tuned_script.py")
 

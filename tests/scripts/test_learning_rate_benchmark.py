@@ -33,11 +33,15 @@ ARMS = (*peers(), *fixed_rates())
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """As in the benchmark; threads that wait for each other make small steps slow on a busy machine."""
+    """As in the benchmark; threads that wait for each other make small steps slow on a busy machine.
+
+    Arms take subnormal numbers for zero, which must not outlast them.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)
 
 
 def test_training_from_a_seed_repeats_to_the_bit() -> None:
