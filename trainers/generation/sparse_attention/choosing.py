@@ -18,6 +18,9 @@ Mask = NDArray[np.bool_]
 PAGE = 16
 """Tokens of the tail that are read together."""
 
+WHOLE = 32
+"""Clusters that are scored whole at least: heads that copy a token look for one key, of which no mean tells."""
+
 SHIFT = 20
 """Densities are ranked in eighths of a factor of two: this many bits of a float are cut off …"""
 
@@ -132,11 +135,15 @@ def _always_read(queries: Floats, keys: Floats, bounds: Ints) -> tuple[Floats, F
 def _put_right(
     queries: Floats, keys: Floats, begins: Ints, counts: Ints, tops: Floats, samples: int, offset: float, mass: Floats
 ) -> None:
-    """Replace predicted by exact masses where `samples` keys would be all of a cluster, and scale the others."""
+    """Replace predicted by exact masses in the likeliest clusters and where `samples` keys would be all of one.
+
+    The others' are scaled.
+    """
     likely = _likely(mass)
     each = likely.sum() / np.float32(samples)
+    least = np.partition(likely, -WHOLE)[-WHOLE] if len(likely) > WHOLE else np.float32(0.0)
     for c in range(len(likely)):
-        if likely[c] >= each * counts[c]:
+        if likely[c] >= min(each * counts[c], least):
             likely[c] = 0
             _score_whole(queries, keys, begins[c], counts[c], tops, mass[:, c])
     slots, worth = _drawn(likely, begins, counts, samples, offset)

@@ -33,7 +33,7 @@ class Tactic(Method):
 
     target: float = 0.9
     clusters: ClusterSettings = field(default_factory=ClusterSettings)
-    samples: int = 256
+    samples: int = 128
     dense_share: float = 0.35
     audit_every: int = 64
     report: Report = field(default_factory=Report)
