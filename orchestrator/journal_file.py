@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def intact_entries(path: Path) -> tuple[list[Entry], int]:
     """The entries of all whole lines of a journal, and how many bytes those lines take."""
     entries: list[Entry] = []
     intact = 0
-    with path.open("rb") as file:
+    with BytesIO(path.read_bytes()) as file:  # all at once: a run that goes on may be writing its end
         for number, line in enumerate(file, start=1):
             try:
                 entries.append(_entry(line))
