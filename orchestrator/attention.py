@@ -97,11 +97,11 @@ def _told(
     text: str, model: "Transformer", tokens: Sequence[int], names: Sequence[str], options: Namespace
 ) -> "Iterator[Line]":
     """The lines of one text, each said as it comes."""
-    from trainers.generation.comparison import store_prompt
+    from trainers.generation.evaluation.prefilled import prefill
     from trainers.generation.evaluation.side_by_side import lines
 
     begun = monotonic()
-    stored = store_prompt(model, tokens[: options.context])
+    stored = prefill(model, tokens[: options.context])
     _say(f"{text}: {options.context} tokens stored in {duration_text(monotonic() - begun)}")
     for line in lines(model, stored, tokens[options.context :], options.target, names):
         _say(f"  {line.row.name}{'' if line.target is None else f' at {line.target:g}'}: mass {line.row.mass_mean:.3f}")

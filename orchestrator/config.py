@@ -18,6 +18,7 @@ from orchestrator.cluster.lab import LAB, lab_topology
 from orchestrator.earlier_run import chosen_rate
 from orchestrator.errors import UserError
 from orchestrator.experts import settle_experts
+from orchestrator.known_classes import KEYS_OF, check_model_fits
 from orchestrator.learning_rate import make_policy
 from orchestrator.network import AUTO
 
@@ -96,124 +97,6 @@ class DebugConfig:
 
 
 @dataclass
-class LanguageModelConfig:
-    """Keys of task=language_model."""
-
-    _target_: str
-    data: str
-    context: int
-    model: Any
-
-
-@dataclass
-class MoeLanguageModelConfig(LanguageModelConfig):
-    """Keys of task=moe_language_model."""
-
-    balance: float
-    cluster: Any
-
-
-@dataclass
-class LoraConfig:
-    """Keys of task.lora."""
-
-    rank: int
-    alpha: float
-    layers: list[str]
-
-
-@dataclass
-class FineTuneConfig(LanguageModelConfig):
-    """Keys of task=finetune_smollm2."""
-
-    lora: LoraConfig | None
-    test_windows: int | None
-
-
-@dataclass
-class DataTaskConfig:
-    """Keys of task=image_classification and task=tabular."""
-
-    _target_: str
-    data: str
-    model: Any
-
-
-@dataclass
-class TransformerConfig:
-    """Keys of model=transformer."""
-
-    _target_: str
-    _partial_: bool
-    width: int
-    layers: int
-    heads: int
-    key_value_heads: int
-    dropout: float
-
-
-@dataclass
-class MoeTransformerConfig(TransformerConfig):
-    """Keys of model=moe_transformer."""
-
-    experts: int
-    top_k: int
-    every: int
-
-
-@dataclass
-class GgufConfig:
-    """Keys of model=gguf."""
-
-    _target_: str
-    _partial_: bool
-    path: str
-
-
-@dataclass
-class ConvNetConfig:
-    """Keys of model=convnet."""
-
-    _target_: str
-    _partial_: bool
-    width: int
-
-
-@dataclass
-class MlpConfig:
-    """Keys of model=mlp."""
-
-    _target_: str
-    _partial_: bool
-    width: int
-    layers: int
-    dropout: float
-
-
-_TYPED_TARGETS: dict[str, type[Any]] = {
-    "trainers.tasks.language_model.LanguageModel": LanguageModelConfig,
-    "trainers.tasks.moe_language_model.MoeLanguageModel": MoeLanguageModelConfig,
-    "trainers.tasks.finetune.FineTune": FineTuneConfig,
-    "trainers.tasks.image_classification.ImageClassification": DataTaskConfig,
-    "trainers.tasks.tabular.Tabular": DataTaskConfig,
-    "trainers.models.transformer.Transformer": TransformerConfig,
-    "trainers.models.moe_transformer.MoeTransformer": MoeTransformerConfig,
-    "trainers.models.gguf.load_gguf": GgufConfig,
-    "trainers.models.convnet.ConvNet": ConvNetConfig,
-    "trainers.models.mlp.Mlp": MlpConfig,
-}
-
-
-_MODEL_OF = {
-    "trainers.tasks.language_model.LanguageModel": "transformer",
-    "trainers.tasks.moe_language_model.MoeLanguageModel": "moe_transformer",
-    "trainers.tasks.finetune.FineTune": "gguf",
-    "trainers.tasks.image_classification.ImageClassification": "convnet",
-    "trainers.tasks.tabular.Tabular": "mlp",
-}
-
-
-@dataclass
 class Config:
     """One launch, whole. `task`, `model`, `optimizer` are trees with `_target_`; `lr` is what `make_policy` takes."""
 
@@ -259,7 +142,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     config.topology = _located(config.topology)
     for name in ("task", "model", "optimizer"):
         _check_types(getattr(config, name), name)
-    _check_model_fits(config.task)
+    check_model_fits(config.task)
     settle_experts(config.task, config.cluster.workers, _topology_stood_on(config))
     _check_ranges(config)
     _check_also(config)
@@ -381,24 +264,14 @@ def _check_types(tree: Json, key: str) -> None:
     target = tree.get("_target_")
     if not isinstance(target, str):
         raise UserError(f"{key}._target_ is missing: name the class, as in {key}._target_=my_module.MyClass")
-    if target in _TYPED_TARGETS:
+    if target in KEYS_OF:
         try:
-            OmegaConf.merge(OmegaConf.structured(_TYPED_TARGETS[target]), OmegaConf.create(tree))
+            OmegaConf.merge(OmegaConf.structured(KEYS_OF[target]), OmegaConf.create(tree))
         except OmegaConfBaseException as error:
             raise UserError(f"{key}.{sentence_of(error)}") from error
     for name, value in tree.items():
         if isinstance(value, dict) and "_target_" in value:
             _check_types(value, f"{key}.{name}")
-
-
-def _check_model_fits(task: Json) -> None:
-    """Each task that comes with the project calls its model with sizes that only one of the models here takes."""
-    model = task["model"]["_target_"] if task["_target_"] in _MODEL_OF else None
-    if model in _TYPED_TARGETS and model.split(".")[-2] != (fitting := _MODEL_OF[task["_target_"]]):
-        raise UserError(
-            f"task.model._target_ is {model}, which does not fit {task['_target_'].split('.')[-1]}: "
-            f"use model={fitting}, or model=own with a class of yours"
-        )
 
 
 def _check_ranges(config: Config) -> None:

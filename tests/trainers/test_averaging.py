@@ -4,68 +4,45 @@ from functools import partial
 
 import pytest
 import torch
+from averaging_rank import Line
 from safetensors.torch import load_file
 from schedulefree import AdamWScheduleFree
 from torch import nn
-from torch.utils.data import TensorDataset
 
-from trainers import Snapshot, Splits, Task, Trainer, TrainerOptions
+from trainers import Snapshot, Task, Trainer, TrainerOptions
 from trainers.averaging import BATCHES
 from trainers.data.order import DataOrder
 
 RATES = [0.02] * 12
 
 
-class Noisy(Task):
-    """A line through noise, with batch norm and dropout."""
-
-    def build_model(self) -> nn.Module:
-        return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 1))
-
-    def build_data(self) -> Splits:
-        features = torch.randn(90, 3, generator=torch.Generator().manual_seed(0))
-        targets = features.sum(1, keepdim=True)
-        return Splits(*(TensorDataset(features[a:b], targets[a:b]) for a, b in ((0, 48), (48, 66), (66, 90))))
-
-    def loss(self, model: nn.Module, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
-        features, targets = batch
-        return (model(features) - targets).square().mean()
-
-
-class Plain(Noisy):
-    """The same without batch norm and dropout."""
-
-    def build_model(self) -> nn.Module:
-        return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
-
-
 SCHEDULE_FREE = partial(AdamWScheduleFree, betas=(0.8, 0.99), weight_decay=0.01)
 
 
 def trainer(task: Task | None = None) -> Trainer:
-    return Trainer(task or Noisy(), SCHEDULE_FREE, TrainerOptions(4, clip=1.0))
+    return Trainer(task or Line(norm=True), SCHEDULE_FREE, TrainerOptions(4, clip=1.0))
 
 
 def test_steps_and_average_are_the_librarys():
     """The same batches in a loop of torch's own, with the mode switched by hand."""
-    ours = trainer(Plain())
+    ours = trainer(Line(norm=False))
     losses = ours.train(RATES)
     torch.manual_seed(0)
-    model = trainer(Plain()).model
+    model = trainer(Line(norm=False)).model
     optimizer = SCHEDULE_FREE(model.parameters(), lr=RATES[0])
     optimizer.train()
     order = DataOrder(48, 4, 1, 0)
     for step in range(len(RATES)):
-        batch = Plain().build_data().train[torch.from_numpy(order.indices(step, 0))]
-        loss = Plain().loss(model, batch)
+        batch = Line(norm=False).build_data().train[torch.from_numpy(order.indices(step, 0))]
+        loss = Line(norm=False).loss(model, batch)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
         assert losses[step] == pytest.approx(loss.item(), abs=1e-6)
     optimizer.eval()
-    held_out = Plain().build_data().validation.tensors
-    assert ours.validate()["loss"] == pytest.approx(Plain().loss(model, held_out).item(), abs=1e-6)
+    held_out = Line(norm=False).build_data().validation.tensors
+    assert ours.validate()["loss"] == pytest.approx(Line(norm=False).loss(model, held_out).item(), abs=1e-6)
 
 
 def test_looking_leaves_no_trace(tmp_path):
@@ -89,7 +66,7 @@ def test_the_average_is_saved_with_statistics_of_its_own(tmp_path):
     state = load_file(tmp_path / "weights.safetensors")
     assert not torch.equal(state["0.weight"], trained.model[0].weight)
     order = DataOrder(48, 4, 1, 0)
-    features = Noisy().build_data().train.tensors[0]
+    features = Line(norm=True).build_data().train.tensors[0]
     means = [
         (features[torch.from_numpy(order.indices(number, 0))] @ state["0.weight"].T + state["0.bias"]).mean(0)
         for number in range(BATCHES)
@@ -128,7 +105,7 @@ def test_a_frozen_batch_norm_keeps_its_statistics(tmp_path):
 
 
 def test_other_optimizers_are_scored_as_they_stand():
-    plain = Trainer(Plain(), partial(torch.optim.SGD, lr=0.1), TrainerOptions(4))
+    plain = Trainer(Line(norm=False), partial(torch.optim.SGD, lr=0.1), TrainerOptions(4))
     plain.train(RATES)
-    held_out = Plain().build_data().validation.tensors
-    assert plain.validate()["loss"] == pytest.approx(Plain().loss(plain.model, held_out).item())
+    held_out = Line(norm=False).build_data().validation.tensors
+    assert plain.validate()["loss"] == pytest.approx(Line(norm=False).loss(plain.model, held_out).item())

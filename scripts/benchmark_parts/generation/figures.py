@@ -11,7 +11,7 @@ from benchmark_parts.generation.rows import Row as Measured
 
 from orchestrator.attention_figure import draw
 from orchestrator.recorders.style import LIGHT, dress, legend, new_figure, save_png
-from trainers.generation.comparison import Row
+from trainers.generation.evaluation.comparison import Row
 from trainers.generation.evaluation.side_by_side import Line
 
 

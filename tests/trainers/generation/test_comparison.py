@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from trainers.generation.comparison import compare, rivals, store_prompt
+from trainers.generation.evaluation.comparison import compare, rivals
+from trainers.generation.evaluation.prefilled import prefill
 from trainers.generation.sparse_attention.cluster_index import ClusterSettings
 from trainers.generation.sparse_attention.oracle import OracleTopP
 from trainers.generation.sparse_attention.tactic import Tactic
@@ -14,7 +15,7 @@ def test_rows_say_what_was_read_and_how_predictions_changed() -> None:
     torch.manual_seed(0)
     model = Transformer(vocabulary=50, width=32, layers=4, heads=4, key_value_heads=2).eval()
     tokens = torch.randint(0, 50, (330,)).tolist()
-    prompt = store_prompt(model, tokens[:300])
+    prompt = prefill(model, tokens[:300])
     methods = {
         "oracle": OracleTopP(0.8),
         "tactic": Tactic(0.8, ClusterSettings(size=8, sinks=4, recent=8), dense_share=1),

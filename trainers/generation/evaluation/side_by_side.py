@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from trainers.errors import GenerationError
-from trainers.generation.comparison import Prompt, Row, compare, rivals
+from trainers.generation.evaluation.comparison import Row, compare, rivals
 from trainers.generation.evaluation.methods import dense_layers
+from trainers.generation.evaluation.prefilled import Prefilled
 from trainers.generation.sparse_attention.method import Method
 from trainers.generation.sparse_attention.oracle import OracleTopP
 from trainers.generation.sparse_attention.tactic import Tactic
@@ -26,7 +27,7 @@ class Line:
 
 
 def lines(
-    model: Transformer, prompt: Prompt, following: Sequence[int], targets: Sequence[float], names: Sequence[str]
+    model: Transformer, prompt: Prefilled, following: Sequence[int], targets: Sequence[float], names: Sequence[str]
 ) -> Iterator[Line]:
     """Full attention, then for each target Tactic, whose tokens are the rivals' budget, and what else is named.
 
@@ -45,7 +46,7 @@ def lines(
             yield Line(target, row)
 
 
-def _load_compiled_code(model: Transformer, prompt: Prompt, following: Sequence[int]) -> None:
+def _load_compiled_code(model: Transformer, prompt: Prefilled, following: Sequence[int]) -> None:
     """One step for nothing, so that none of those that are timed waits for it."""
     list(compare(model, prompt, following[:2], {TACTIC: Tactic()}, dense_layers(len(model.blocks))))
 
