@@ -7,3 +7,7 @@ class DataError(Exception):
 
 class GenerationError(DataError):
     """A prompt, a sampling option or a cache that can't be served; one sentence with the way to mend it."""
+
+
+class OverlapError(DataError):
+    """A graph of operations, a profile or a plan of overlapping that can't be used; one sentence, with a way out."""
