@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, linear, scaled_dot_product_attention, silu
+from torch.nn.functional import dropout, scaled_dot_product_attention, silu
+
+from trainers.models.projection import Projection, project
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """What a layer's queries (batch, heads, time, head_width) make of keys and values (batch, key_value_heads, time,
@@ -90,7 +92,7 @@ class Transformer(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits (…, vocabulary) of what follows hidden states (…, width)."""
         matrix = self.embedding if self.unembedding is None else self.unembedding
-        return linear(self.norm(hidden), matrix.weight)
+        return project(self.norm(hidden), matrix.weight)
 
     def _initialise(self, layers: int) -> None:
         """Normal weights; those that write to the residual stream are smaller the more layers add to it (GPT-2)."""
@@ -126,10 +128,10 @@ class Attention(nn.Module):
         super().__init__()
         self.layer, self.head_width, self.dropout = layer, sizes.head_width, sizes.dropout
         each, shared = sizes.heads * sizes.head_width, sizes.key_value_heads * sizes.head_width
-        self.queries = nn.Linear(sizes.width, each, bias=False)
-        self.keys = nn.Linear(sizes.width, shared, bias=False)
-        self.values = nn.Linear(sizes.width, shared, bias=False)
-        self.output = nn.Linear(each, sizes.width, bias=False)
+        self.queries = Projection(sizes.width, each)
+        self.keys = Projection(sizes.width, shared)
+        self.values = Projection(sizes.width, shared)
+        self.output = Projection(each, sizes.width)
 
     def forward(self, hidden: Tensor, rotation: Tensor, attend: Attend | None = None) -> Tensor:
         queries = rotate(self._by_head(self.queries(hidden)), rotation)
@@ -154,9 +156,9 @@ class SwiGLU(nn.Module):
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
-        self.gate = nn.Linear(width, inner, bias=False)
-        self.up = nn.Linear(width, inner, bias=False)
-        self.down = nn.Linear(inner, width, bias=False)
+        self.gate = Projection(width, inner)
+        self.up = Projection(width, inner)
+        self.down = Projection(inner, width)
 
     def forward(self, hidden: Tensor) -> Tensor:
         result: Tensor = self.down(silu(self.gate(hidden)) * self.up(hidden))
