@@ -1,4 +1,4 @@
-"""The command `orchestrate`: run, resume, compare, report, attention, doctor.
+"""The command `orchestrate`: run, resume, watch, compare, report, attention, doctor.
 
 `run` takes Hydra overrides, so Hydra composes the configuration and makes the run folder; everything heavier than that
 is imported once the configuration has been found right, and a mistake costs a second, not a Ray start.
@@ -66,6 +66,12 @@ def _parser() -> argparse.ArgumentParser:
     resume.add_argument("folder", type=Path, metavar="RUN_FOLDER")
     resume.add_argument("grants", nargs="*", metavar="KEY._target_=CLASS", help="code of your own that the run names")
     resume.set_defaults(command=_resume)
+
+    watch = commands.add_parser("watch", help="charts of a run while it goes, on a page for this machine's browser")
+    watch.add_argument("folder", type=Path, nargs="?", metavar="RUN_FOLDER", help="default: the newest under ./outputs")
+    watch.add_argument("--port", type=int, default=0, help="of the page on 127.0.0.1 (default: a free one)")
+    watch.add_argument("--file", type=Path, help="write the page as it is now to a file, and end")
+    watch.set_defaults(command=_watch)
 
     compare = commands.add_parser("compare", help="table and figure of runs side by side")
     compare.add_argument("folders", type=Path, nargs="*", metavar="RUN_FOLDER", help="default: all under ./outputs")
@@ -172,6 +178,13 @@ def _resume(options: argparse.Namespace) -> int:
     from orchestrator.launch import resume
 
     return resume(options.folder, options.grants)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from orchestrator.monitoring.watch import watch
+
+    watch(options.folder, options.port, options.file)
+    return 0
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -1,0 +1,59 @@
+"""Each metric of monitoring on Ray's own metrics page, tagged by job and rank, for Prometheus and the Ray dashboard."""
+
+from collections.abc import Iterable
+from time import monotonic
+from typing import Any
+
+from orchestrator.events import Event, JobReady, RunEnded, RunStarted
+from orchestrator.monitoring.grafana import PREFIX
+from orchestrator.monitoring.readings import Reading, Readings
+
+ALL_RANKS = "all"
+
+
+class Gauges:
+    """Ray's gauges of one job and rank, made when they are first set. Only where this process is connected to Ray."""
+
+    def __init__(self, job: str, rank: str) -> None:
+        self._tags = {"job_name": job, "rank": rank}
+        self._gauges: dict[str, Any] = {}  # a gauge lives as long as somebody keeps it
+
+    def set(self, readings: Iterable[Reading]) -> None:
+        """Show these values from now on."""
+        from ray.util.metrics import Gauge
+
+        for metric, tags, value in readings:
+            if metric.name not in self._gauges:
+                keys = (*self._tags, *metric.tags)
+                self._gauges[metric.name] = Gauge(PREFIX + metric.name, metric.meaning, keys)
+            self._gauges[metric.name].set(value, {**self._tags, **tags})
+
+
+class RayMetricsRecorder:
+    """Sets gauges from the driver while it is connected to Ray. `seconds`: how long the run had been worked on."""
+
+    def __init__(self, earlier: Iterable[Event], seconds: float = 0.0) -> None:
+        self._readings = Readings()
+        self._began = monotonic() - seconds
+        self._job = ""
+        self._gauges: Gauges | None = None
+        for event in earlier:
+            self._note(event)
+
+    def record(self, event: Event) -> None:
+        """Set what has changed."""
+        readings = self._note(event)
+        if isinstance(event, JobReady):
+            self._gauges = Gauges(self._job, ALL_RANKS)
+        if isinstance(event, RunEnded):
+            self._gauges = None  # Ray is gone
+        if self._gauges is not None:
+            self._gauges.set(readings)
+
+    def close(self) -> None:
+        """Gauges of a driver that is gone age out by themselves."""
+
+    def _note(self, event: Event) -> list[Reading]:
+        if isinstance(event, RunStarted):
+            self._job = event.run_id
+        return self._readings.note(event, monotonic() - self._began)
