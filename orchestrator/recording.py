@@ -12,6 +12,7 @@ from orchestrator.events import Event, Recorder, RunStarted, Warned
 from orchestrator.journal_file import JOURNAL
 from orchestrator.recorders.journal import Journal, read_journal
 from orchestrator.recorders.mlflow import MlflowRecorder
+from orchestrator.recorders.ray_metrics import RayMetricsRecorder
 from orchestrator.recorders.report import ReportRecorder
 from orchestrator.recorders.terminal import TerminalRecorder
 from orchestrator.stopping import ignoring_signals
@@ -32,7 +33,8 @@ class Recording:
             self._mlflow = MlflowRecorder(folder, config.tracking.uri, config.tracking.experiment, outputs)
         # MLflow comes last: when it closes it uploads what the others wrote.
         terminal = TerminalRecorder(started=_beginning(self.events, folder))
-        listeners: list[Recorder | None] = [ReportRecorder(folder, self.events), terminal, self._mlflow]
+        metrics = RayMetricsRecorder(self.events, self._journal.seconds)
+        listeners: list[Recorder | None] = [ReportRecorder(folder, self.events), terminal, metrics, self._mlflow]
         self._listeners: list[Recorder] = [listener for listener in listeners if listener is not None]
 
     @property
