@@ -35,12 +35,13 @@ class RunResumed:
 
 @dataclass(frozen=True)
 class JobReady:
-    """The gang of workers is up."""
+    """The gang of workers is up. `dashboard`: the address of Ray's."""
 
     world_size: int
     device: str
     parameters: int
     seconds: float
+    dashboard: str | None = None
 
 
 @dataclass(frozen=True)

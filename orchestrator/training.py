@@ -41,7 +41,7 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
     resuming = len(recording.events) > 1  # a new run has only begun
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
     with connect(cluster_options(config)) as cluster, _jobs(config, run_id, cluster, recording) as (job, replicas):
-        recording.emit(JobReady(**asdict(start_together(job, replicas))))
+        recording.emit(JobReady(**asdict(start_together(job, replicas)), dashboard=cluster.dashboard_url))
         if policy.cost().probe_steps:
             _warn_of_noise(job, recording)
         execution = Execution(job, recording.emit, replicas=replicas)

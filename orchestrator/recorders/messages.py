@@ -39,7 +39,10 @@ def resumed(event: RunResumed) -> RenderableType:
 def workers(event: JobReady) -> RenderableType:
     """The gang is up."""
     ready = f"{count_text(event.world_size, 'worker')} ready on {event.device} in {duration_text(event.seconds)}"
-    return Text(f"{ready}; the model has {event.parameters:,} parameters")
+    lines = [f"{ready}; the model has {event.parameters:,} parameters"]
+    if event.dashboard:
+        lines.append(f"Ray's dashboard: {event.dashboard} (sign in with the token in ~/.ray/auth_token)")
+    return Text("\n".join(lines))
 
 
 def plan(event: PlanChosen) -> RenderableType:
