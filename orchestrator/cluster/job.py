@@ -11,8 +11,9 @@ from typing import Any, Self
 
 from orchestrator.cluster.gang import Gang, JobFailed, every
 from orchestrator.cluster.job_spec import JobSpec
+from orchestrator.cluster.part_writing import SHARED_FILE, rank_file
+from orchestrator.cluster.patience import Patience
 from orchestrator.cluster.snapshots import require_space
-from orchestrator.cluster.worker import SHARED_FILE, rank_file
 from orchestrator.errors import UserError
 from orchestrator.learning_rate.dimensions import AS_CONFIGURED, Settings
 
@@ -37,9 +38,10 @@ class Job:
     Any method raises JobFailed when a rank fails, and then the whole gang is gone.
     """
 
-    def __init__(self, spec: JobSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: JobSpec, patience: Patience | None = None) -> None:
+        self._spec, self._patience = spec, patience
         self._gang: Gang | None = None
+        self._parts_travel = False  # from the workers' nodes to the driver's disk
 
     def start(self) -> JobInfo:
         """Place the workers, let them meet and build their trainers.
@@ -52,7 +54,7 @@ class Job:
     def place(self) -> None:
         """The first half of `start`: find room for the workers."""
         self._begun = monotonic()
-        self._gang = Gang(self._spec)
+        self._gang = Gang(self._spec, self._patience)
 
     def meet(self) -> JobInfo:
         """The second half of `start`: let the workers meet and build their trainers."""
@@ -68,7 +70,7 @@ class Job:
 
         With `stop_above`, ends after the first step whose mean loss is above it or not finite.
         """
-        by_rank = self._workers.call("train", list(rates), dict(settings), stop_above)
+        by_rank = self._workers.call("train", list(rates), dict(settings), stop_above, units=len(rates))
         return [sum(losses) / len(losses) for losses in zip(*by_rank, strict=True)]
 
     def validate(self, split: str = "validation") -> dict[str, float]:
@@ -119,17 +121,36 @@ class Job:
     def save(self, folder: Path) -> Json:
         """Write the whole state into an empty folder, for `SnapshotStore.save`; returns what to note about it.
 
-        Saving right after `keep` takes no further memory. Raises UserError when the disk is nearly full.
+        Raises UserError when the disk is nearly full, OSError when it turns out to be.
+        """
+        content = self.begin_save(folder)
+        self.finish_save(folder)
+        return content
+
+    def begin_save(self, folder: Path) -> Json:
+        """Copy the whole state and let it be written into an empty folder while training goes on.
+
+        Returns what to note about it. Raises UserError when the disk is nearly full.
         """
         steps, sizes = zip(*self._workers.call("prepare_parts"), strict=True)
         require_space(folder, sum(sizes))
-        if self._shares(folder):
-            self._workers.call("write_parts", folder)
-        else:
-            for files in self._workers.call("send_parts"):
+        self._parts_travel = not self._shares(folder)
+        self._workers.call("start_writing", None if self._parts_travel else folder)
+        return {"step": every(steps), "world_size": self._spec.world_size}
+
+    def is_saving(self) -> bool:
+        """Whether any rank still writes what `begin_save` began."""
+        return any(self._workers.call("is_writing"))
+
+    def finish_save(self, folder: Path) -> None:
+        """Wait until every rank has written its files into the folder. Raises OSError where one could not."""
+        for rank, trouble in enumerate(self._workers.call("finish_writing")):
+            if trouble is not None:
+                raise OSError(f"rank {rank} could not write it: {trouble}")
+        if self._parts_travel:
+            for files in self._workers.call("written_parts"):
                 for name, content in files.items():
                     (folder / name).write_bytes(content)
-        return {"step": every(steps), "world_size": self._spec.world_size}
 
     def load(self, folder: Path, content: Json) -> int:
         """Take up a state that `save` wrote and `verified` has read; returns its step."""

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,11 @@ Json = dict[str, Any]
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
-_NAME = re.compile(r"step-(\d{6,18})")
+_WITHIN = "-within"  # a stage; snapshots of a stage's end have no such word
+_NAME = re.compile(rf"step-\d{{6,18}}({_WITHIN})?")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MANIFEST_TYPES = {"step": int, "content": dict, "files": dict}
-_LARGEST_MANIFEST = 16 * 1024**2  # bytes
+_LARGEST_MANIFEST = 256 * 1024**2  # bytes; within a stage it has the losses so far
 
 
 class DamagedSnapshotError(UserError):
@@ -40,7 +42,10 @@ class StoredSnapshot:
 
 
 class SnapshotStore:
-    """The snapshots of one run, in the folder `root`; keeps the newest `keep` of them."""
+    """The snapshots of one run, in the folder `root`; keeps the newest `keep` of them, and the newest of a stage's end.
+
+    Those of a stage's end and those within a stage have names of different kinds.
+    """
 
     def __init__(self, root: Path, keep: int = 2) -> None:
         self._root, self._keep = root, keep
@@ -50,48 +55,76 @@ class SnapshotStore:
 
         `write` returns JSON to keep in the manifest. On any error, a full disk say, the older snapshots stay.
         """
+        unfinished = self.begin()
+        try:
+            return self.seal(unfinished, step, write(unfinished))
+        except BaseException:
+            self.abandon(unfinished)
+            raise
+
+    def begin(self) -> Path:
+        """An empty folder for the files of the next snapshot."""
         self._root.mkdir(parents=True, exist_ok=True)
         self._sweep()
-        final = self._root / f"step-{step:06d}"
-        unfinished = self._root / f".unfinished-{final.name}"
+        unfinished = self._root / f".unfinished-{uuid.uuid4().hex[:8]}"
         unfinished.mkdir()
-        try:
-            content = write(unfinished)
-            _seal(unfinished, {"format": _FORMAT, "step": step, "content": content})
-            if final.exists():
-                shutil.rmtree(final)
-            unfinished.rename(final)
-            _sync(self._root)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
+        return unfinished
+
+    def seal(self, unfinished: Path, step: int, content: Json, within: bool = False) -> StoredSnapshot:
+        """Note `content` beside the files and give the folder its name once all of it is on disk."""
+        _seal(unfinished, {"format": _FORMAT, "step": step, "content": content})
+        final = self._root / f"step-{step:06d}{_WITHIN if within else ''}"
+        if final.exists():
+            shutil.rmtree(final)
+        unfinished.rename(final)
+        _sync(self._root)
         self._prune()
         return StoredSnapshot(final, step, content)
 
-    def newest(self) -> tuple[StoredSnapshot | None, list[str]]:
-        """The newest snapshot that verifies, and a sentence on each newer one that does not."""
+    def abandon(self, unfinished: Path) -> None:
+        """Remove what will never be whole."""
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+    def newest(
+        self, serves: Callable[[StoredSnapshot], bool] = lambda _: True
+    ) -> tuple[StoredSnapshot | None, list[str]]:
+        """The newest snapshot that verifies and serves, and a sentence on each newer one that does not verify."""
         skipped: list[str] = []
         for path in reversed(self._folders()):
             try:
-                return verified(path), skipped
+                if serves(snapshot := verified(path)):
+                    return snapshot, skipped
             except DamagedSnapshotError as error:
                 skipped.append(str(error))
         return None, skipped
+
+    def discard_after(self, step: int) -> None:
+        """Remove the snapshots of later steps: nobody goes back to them, and they would push out newer ones."""
+        for path in self._folders():
+            if _step(path) > step:
+                shutil.rmtree(path)
 
     def _folders(self) -> list[Path]:
         """Snapshot folders, oldest first."""
         if not self._root.is_dir():
             return []
-        named = [(match, path) for path in self._root.iterdir() if (match := _NAME.fullmatch(path.name))]
-        return [path for _, path in sorted(named, key=lambda pair: int(pair[0][1])) if path.is_dir()]
+        named = [path for path in self._root.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()]
+        return sorted(named, key=_step)
 
     def _sweep(self) -> None:
         for path in self._root.glob(".unfinished-*"):
-            shutil.rmtree(path)
+            shutil.rmtree(path, ignore_errors=True)  # workers that are just ending may still write there
 
     def _prune(self) -> None:
-        for path in self._folders()[: -self._keep]:
-            shutil.rmtree(path)
+        folders = self._folders()
+        stage_end = [path for path in folders if not path.name.endswith(_WITHIN)][-1:]
+        for path in folders[: -self._keep]:
+            if path not in stage_end:
+                shutil.rmtree(path)
+
+
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-").removesuffix(_WITHIN))
 
 
 def verified(path: Path) -> StoredSnapshot:

@@ -1,5 +1,6 @@
 """One rank of a job, as a Ray actor holds it: it builds the trainer and does what the driver calls for."""
 
+import faulthandler
 import os
 import socket
 import sys
@@ -7,9 +8,13 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.cluster.job_spec import JobSpec
+from orchestrator.cluster.part_writing import SHARED_FILE, PartWriting, rank_file
+from orchestrator.cluster.rank_metrics import RankMetrics
+from orchestrator.cluster.silence import DUMP, Process, own_process
 from orchestrator.errors import UserError
 from orchestrator.learning_rate.dimensions import Settings
 
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _SILENCE = 60.0  # seconds after which a rank that sends nothing in a planned collective is given up
-SHARED_FILE = "shared.safetensors"  # what is equal on every rank, written by rank 0
 
 
 class Worker:
@@ -33,15 +37,17 @@ class Worker:
         sys.path[:0] = [path for path in spec.search_paths if path not in sys.path]
         self._spec, self._rank = spec, rank
         self._kept: dict[str, Snapshot] = {}
-        self._current: str | None = None  # the kept snapshot that equals the present state
+        self._part: Snapshot | None = None  # what is being written or was written last
+        self._writing: PartWriting | None = None
         self._open = ExitStack()
+        self._metrics = RankMetrics(spec.name, rank)
 
-    def whereabouts(self) -> tuple[str, int, str]:
-        """This process for people: node address, process id, and the file that its stderr goes to."""
+    def whereabouts(self) -> Process:
+        """This process, and that it writes its stack to its stderr when asked to by a signal."""
         import ray
 
-        stderr = Path("/proc/self/fd/2")
-        return ray.util.get_node_ip_address(), os.getpid(), str(stderr.readlink()) if stderr.exists() else ""
+        faulthandler.register(DUMP, file=2, all_threads=True)
+        return own_process(ray.util.get_node_ip_address())
 
     def host_store(self) -> tuple[str, int]:
         """Rank 0 opens the meeting point on a port that the system picks; returns where."""
@@ -71,8 +77,9 @@ class Worker:
 
     def train(self, rates: Sequence[float], settings: Settings, stop_above: float | None = None) -> list[float]:
         """One step a rate; this rank's losses. The rates really used are checked: a restored optimizer has its own."""
-        self._current = None
+        begin = monotonic()
         losses = self._trainer.train(rates, settings, stop_above)
+        self._metrics.note(losses, monotonic() - begin, (self.communication() or {"rows": {}})["rows"])
         used = self._trainer.rates()
         if losses and any(rate != rates[len(losses) - 1] for rate in used):
             raise RuntimeError(f"Rank {self._rank} used the rates {used} where {rates[len(losses) - 1]} was asked for.")
@@ -103,19 +110,16 @@ class Worker:
     def keep(self, name: str) -> None:
         """Keep the present state in memory; the memory of an earlier one of the same name is used again."""
         self._kept[name] = self._trainer.snapshot(reuse=self._kept.pop(name, None))
-        self._current = name
 
     def rewind(self, name: str) -> None:
         """Return to a kept state."""
         if name not in self._kept:
             raise RuntimeError(f"No state called {name!r} is kept; keep it before rewinding to it.")
         self._trainer.restore(self._kept[name])
-        self._current = name
 
     def forget(self, name: str) -> None:
         """Give the memory of a kept state back."""
         self._kept.pop(name, None)
-        self._current = None if self._current == name else self._current
 
     def kept(self, name: str) -> "Parcel":
         """A kept state, for the same rank of another copy of the job."""
@@ -131,25 +135,31 @@ class Worker:
         self._kept[name] = unpack(parcel)
 
     def prepare_parts(self) -> tuple[int, int]:
-        """Take the state that `write_parts` will write; returns its step and the bytes that this rank will write.
-
-        A kept snapshot of the present state serves, so that saving after `keep` takes no memory.
-        """
-        self._part = self._kept[self._current] if self._current else self._trainer.snapshot()
+        """Copy the state that `start_writing` will write; returns its step and the bytes that this rank will write."""
+        if self._writing is not None:
+            self._writing.join()
+        self._part = self._trainer.snapshot(reuse=self._part)
         return self._trainer.step, (self._part if self._rank == 0 else self._part.own()).bytes
 
-    def write_parts(self, folder: Path) -> None:
-        """Write this rank's files: its own state, and what all ranks share if it is rank 0."""
-        if self._rank == 0:
-            self._part.shared().write(folder / SHARED_FILE)
-        self._part.own().write(folder / rank_file(self._rank))
-        del self._part
+    def start_writing(self, folder: Path | None) -> None:
+        """Write this rank's files beside whatever is called next; None: into a folder of this node."""
+        assert self._part is not None
+        self._writing = PartWriting(self._part, self._rank, folder)
 
-    def send_parts(self) -> dict[str, bytes]:
-        """The same files as bytes, for a driver whose disk this node cannot reach."""
-        with tempfile.TemporaryDirectory() as folder:
-            self.write_parts(Path(folder))
-            return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    def is_writing(self) -> bool:
+        """Whether `start_writing` is still under way."""
+        return self._writing is not None and self._writing.is_alive()
+
+    def finish_writing(self) -> str | None:
+        """Wait until all is written; why it could not be, if so."""
+        assert self._writing is not None
+        self._writing.join()
+        return self._writing.trouble
+
+    def written_parts(self) -> dict[str, bytes]:
+        """The files as bytes, for a driver whose disk this node cannot reach."""
+        assert self._writing is not None
+        return self._writing.taken()
 
     def read_parts(self, folder: Path) -> int:
         """Take up the state whose files lie in `folder`; returns its step."""
@@ -157,7 +167,6 @@ class Worker:
 
         shared, own = (Snapshot.read(folder / name) for name in (SHARED_FILE, rank_file(self._rank)))
         self._trainer.restore(shared.joined(own))
-        self._current = None
         return self._trainer.step
 
     def receive_parts(self, files: dict[str, bytes]) -> int:
@@ -223,8 +232,3 @@ def _present(interface: str, rank: int) -> str:
             f"name one of {', '.join(names)}"
         )
     return interface
-
-
-def rank_file(rank: int) -> str:
-    """Name of the file with what belongs to one rank alone."""
-    return f"rank-{rank:05d}.safetensors"

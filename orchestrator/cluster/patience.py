@@ -1,0 +1,36 @@
+"""How long a call may take before a rank counts as hung: what was configured, or much longer than such calls took."""
+
+from collections import deque
+from statistics import median
+
+LEAST_SECONDS = 30.0
+FACTOR = 5.0
+_STEADY = ("train", "validate")  # calls of which most of a run is made
+_FIRST_STEADY = 600.0  # for the first of them: kernels may be compiled, data fetched
+_REMEMBERED = 101
+
+
+class Patience:
+    """Remembers what calls took, a step or whatever else they are made of, over all gangs of a run.
+
+    hang_seconds: how much longer than usual training and validation may take; None: five times as long as usual, and
+    30 s at least. call_seconds: what any call may take of which nothing is known.
+    """
+
+    def __init__(self, hang_seconds: float | None = None, call_seconds: float = 1800.0) -> None:
+        self._hang_seconds, self._call_seconds = hang_seconds, call_seconds
+        self._taken: dict[str, deque[float]] = {}
+
+    def limit(self, method: str, units: int = 1) -> float:
+        """Seconds after which a call of so many units has taken too long."""
+        taken = self._taken.get(method)
+        usual = units * median(taken) if taken else None
+        if self._hang_seconds is not None and method in _STEADY:
+            return self._hang_seconds + (units * self._hang_seconds if usual is None else usual)
+        if usual is None:
+            return min(self._call_seconds, _FIRST_STEADY) if method in _STEADY else self._call_seconds
+        return max(LEAST_SECONDS, FACTOR * usual)
+
+    def note(self, method: str, units: int, seconds: float) -> None:
+        """A call of so many units has taken `seconds`."""
+        self._taken.setdefault(method, deque(maxlen=_REMEMBERED)).append(seconds / max(units, 1))

@@ -1,0 +1,43 @@
+"""Room for a gang: a placement group with a bundle for every rank, or a sentence on why the cluster has none."""
+
+from time import monotonic
+from typing import Any
+
+from orchestrator.cluster.connection import check_capacity
+from orchestrator.cluster.job_spec import JobSpec
+from orchestrator.errors import UserError
+
+
+def place(spec: JobSpec, name: str) -> Any:
+    """A placement group with room for every rank. Raises UserError at once if no node can ever give it."""
+    import ray
+
+    resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
+    check_capacity(spec.world_size, spec.cpus, spec.gpus, resources)
+    group = ray.util.placement_group(_bundles(spec), strategy="PACK", name=name)
+    begin = monotonic()
+    while not group.wait(timeout_seconds=0.5):
+        stats = ray.util.placement_group_table(group)["stats"]
+        if stats["scheduling_state"] == "INFEASIBLE":
+            ray.util.remove_placement_group(group)
+            raise UserError(
+                f"cluster.workers={spec.world_size} need {spec.cpus:g} CPU and {spec.gpus:g} GPU each on one node, "
+                f"and no node is that large (the cluster's total: {_amounts(resources)}); ask for less a worker"
+            )
+        if monotonic() - begin > spec.place_seconds:
+            ray.util.remove_placement_group(group)
+            raise UserError(
+                f"cluster.workers={spec.world_size} found no room within {spec.place_seconds:g} s on a busy cluster, "
+                f"free: {_amounts(ray.available_resources())}; wait for other jobs, or ask for less"
+            )
+    return group
+
+
+def _bundles(spec: JobSpec) -> list[dict[str, float]]:
+    """What each rank needs where it stands."""
+    needs = {"CPU": spec.cpus, **({"GPU": spec.gpus} if spec.gpus else {})}
+    return [{**needs, pin: 0.001} for pin in spec.pins] or [needs] * spec.world_size
+
+
+def _amounts(resources: dict[str, float]) -> str:
+    return ", ".join(f"{resources[name]:g} {name}" for name in ("CPU", "GPU") if name in resources) or "nothing"
