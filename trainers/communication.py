@@ -1,9 +1,9 @@
 """Ranks that train together: how they meet, how a model becomes data-parallel, how numbers become equal on all."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 import torch.distributed as dist
@@ -61,6 +61,48 @@ def measured_communication() -> dict[str, Any] | None:
     """The group's rule in words, and what it has moved by collective; None where it knows no plan."""
     group = dist.group.WORLD
     return {"rule": group.rule, "rows": group.counters()} if isinstance(group, PlannedGroup) else None
+
+
+class Parallel(Protocol):
+    """How a rank goes through its steps together with the others."""
+
+    model: nn.Module
+    """What a task's loss is to call."""
+
+    def begin(self, rate: float) -> None:
+        """Start a step whose optimizer's rate this is."""
+
+    def summing(self, last: bool) -> AbstractContextManager[None]:
+        """Around a forward and backward pass; `last`: of the step, whereupon gradients are averaged over ranks."""
+
+    def end(self, update: Callable[[], None]) -> None:
+        """See to it that the optimizer steps; `update` does so, at this rate, once all gradients are averaged."""
+
+    def flush(self) -> None:
+        """Wait for all that steps have left under way: weights and optimizer are as after the last one."""
+
+
+class InTurn:
+    """The backward pass, in which DDP averages gradients if the model is in one, and then the optimizer's step."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def begin(self, rate: float) -> None:
+        """Nothing waits."""
+
+    def summing(self, last: bool) -> AbstractContextManager[None]:
+        """Keep DDP from averaging what more is added to."""
+        if isinstance(self.model, DistributedDataParallel) and not last:
+            return self.model.no_sync()
+        return nullcontext()
+
+    def end(self, update: Callable[[], None]) -> None:
+        """Step."""
+        update()
+
+    def flush(self) -> None:
+        """Nothing is under way."""
 
 
 def data_parallel(model: nn.Module) -> DistributedDataParallel:

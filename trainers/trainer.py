@@ -3,8 +3,8 @@
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from pathlib import Path
 
@@ -12,12 +12,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from torch.nn import Module, Parameter
-from torch.nn.parallel import DistributedDataParallel
+from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from trainers.averaging import averaged, ready_to_step
-from trainers.communication import data_parallel, share_buffers, sum_over_ranks
+from trainers.communication import InTurn, Parallel, data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
 from trainers.errors import GenerationError
 from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
@@ -25,6 +24,10 @@ from trainers.generation.evaluation.options import LongContextOptions
 from trainers.generation.evaluation.text import OffersText
 from trainers.models.transformer import Transformer
 from trainers.options import TrainerOptions
+from trainers.overlap.training.layout import Layout
+from trainers.overlap.training.partial_steps import PartialSteps, steps_by_part
+from trainers.overlap.training.pipeline import Pipeline
+from trainers.overlap.training.recording import Recording, record
 from trainers.random_state import seed_all
 from trainers.settings import AS_CONFIGURED, OptimizerSettings, Settings, samples_with
 from trainers.sharding import clip_gradients, cut, gathered, loss_scaler, made_whole, whole_size
@@ -68,9 +71,9 @@ class Trainer:
         ready_to_step(self._optimizer)
         self._scaler = loss_scaler(self.model, self._device, enabled=options.precision == "float16")
         self.step = 0
-        self._parallel: Module = self.model
+        self._parallel: Parallel = InTurn(self.model)
         if world_size > 1:
-            self._parallel = data_parallel(self.model)
+            self._parallel = InTurn(data_parallel(self.model))
             self._settle()
         seed_all(options.seed, rank + 1)  # dropout differs between ranks, the initial weights don't
 
@@ -100,9 +103,29 @@ class Trainer:
             losses.append(self._train_step(rate))
             if stop_above is not None and self._exceeds(losses[-1], stop_above):
                 break
+        self._parallel.flush()
         if self._world_size > 1:
             share_buffers(self.model)
         return [float(loss) for loss in losses]
+
+    def recorded(self) -> Recording:
+        """What a step of the model looks like, for a layout of its gradients. Called on all ranks."""
+        usual, self._parallel = self._parallel, InTurn(self.model)
+        with self._undone():
+            recording = record(self.model, self._backward)
+        self._parallel = usual
+        return recording
+
+    def follow(self, layout: Layout) -> None:
+        """Let gradients travel and parameters step as `layout` says, from the next step on, on all ranks.
+
+        Raises OverlapError for another model's.
+        """
+        if self._world_size == 1 or layout.mode == "ddp":
+            return
+        layout.check(self.model)
+        by_part = self._options.clip is None and not self._scaler.is_enabled() and steps_by_part(self._optimizer)
+        self._parallel = Pipeline(self.model, layout, PartialSteps(self._optimizer) if by_part else None)
 
     def validate(self, split: str = "validation") -> dict[str, float]:
         """Means over "train", "validation" or "test" of "loss" and the task's metrics, equal on every rank."""
@@ -193,17 +216,22 @@ class Trainer:
         return DataOrder(len(self._splits.train), samples, self._world_size, self._options.seed)
 
     def _train_step(self, rate: float) -> Tensor:
+        self._parallel.begin(rate)
+        loss = self._backward()
+        self._parallel.end(lambda: self._update(rate))
+        self.step += 1
+        return loss
+
+    def _update(self, rate: float) -> None:
+        """The optimizer's step, once all gradients are there."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        loss = self._backward()
         if self._options.clip is not None:
             self._scaler.unscale_(self._optimizer)
             clip_gradients(self.model, self._options.clip)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._optimizer.zero_grad()
-        self.step += 1
-        return loss
 
     def _backward(self) -> Tensor:
         """Gradients of the present step's batch, averaged over ranks; returns this rank's mean loss."""
@@ -212,9 +240,9 @@ class Trainer:
         total = torch.zeros((), device=self._device)
         for number, part in enumerate(parts):
             batch = self._to_device(self._splits.train[part])
-            with self._synchronised_only_if(number == len(parts) - 1):
+            with self._parallel.summing(number == len(parts) - 1):
                 with self._autocast():
-                    loss = self._task.loss(self._parallel, batch) / (len(indices) / len(part))
+                    loss = self._task.loss(self._parallel.model, batch) / (len(indices) / len(part))
                 self._scaler.scale(loss).backward()
             total += loss.detach()
         return total
@@ -224,10 +252,18 @@ class Trainer:
 
         Sums of three and more ranks depend on the grouping, and a resumed run must not differ from an undisturbed one.
         """
+        with self._undone():
+            self._backward()
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """Whatever is tried inside leaves no trace."""
         before = self.snapshot()
-        self._backward()
-        self._optimizer.zero_grad()
-        self.restore(before)
+        try:
+            yield
+        finally:
+            self._optimizer.zero_grad()
+            self.restore(before)
 
     def _averaged(self) -> AbstractContextManager[None]:
         return averaged(self.model, self._optimizer, self._forward, self._options.seed)
@@ -242,11 +278,6 @@ class Trainer:
     def _exceeds(self, loss: Tensor, limit: float) -> bool:
         mean = sum_over_ranks([float(loss)], self._device)[0] / self._world_size
         return not (math.isfinite(mean) and mean <= limit)
-
-    def _synchronised_only_if(self, last: bool) -> AbstractContextManager[None]:
-        if isinstance(self._parallel, DistributedDataParallel) and not last:
-            return self._parallel.no_sync()
-        return nullcontext()
 
     def _autocast(self) -> AbstractContextManager[None]:
         if self._options.precision == "float32":
