@@ -12,7 +12,6 @@ from trainers.generation.kernels import attend_runs
 from trainers.generation.kv_cache import KVCache
 from trainers.generation.runs import Runs
 from trainers.generation.scheduler import Part
-from trainers.generation.sequence import Sequence
 from trainers.generation.sparse_attention.full import FullReader
 
 WINDOW = 64
@@ -22,23 +21,21 @@ WINDOW = 64
 class PassAttention:
     """The `Attend` of one pass over tokens (1, time): those of decoding sequences, then those of parts of prompts.
 
-    What does not depend on the layer (slots, runs of full attention, masks) is worked out once.
+    What does not depend on the layer (slots, runs of full attention, masks) is worked out once, before the pass runs.
     """
 
     def __init__(self, cache: KVCache, parts: Listed[Part], keep_windows: bool) -> None:
         self._cache = cache
         device = cache.keys.device
-        self._decoding = [part.sequence for part in parts if part.sequence.decoding]
-        chunks = [part for part in parts if not part.sequence.decoding]
+        decoding = [part for part in parts if part.decoding]
+        self._decoding = [part.sequence for part in decoding]
+        chunks = [part for part in parts if not part.decoding]
         begins = len(self._decoding) + np.cumsum([0, *(len(chunk.positions) for chunk in chunks)])
         self._chunks = [
             _Chunk(chunk, int(at), device, keep_windows) for chunk, at in zip(chunks, begins[:-1], strict=True)
         ]
         self._slots = torch.tensor([slot for part in parts for slot in _slots(part)], device=device)
-        self._everything = _all_of(self._decoding, cache.keys.shape[1])
-        for sequence in self._decoding:
-            for store in sequence.stores:
-                store.length += 1
+        self._everything = _all_of(decoding, cache.keys.shape[1])
 
     def __call__(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         self._cache.write(layer, self._slots, keys[0], values[0])
@@ -52,6 +49,9 @@ class PassAttention:
 
     def _decode(self, layer: int, queries: Tensor) -> Tensor:
         """For queries (heads, sequences, head_width), one of each decoding sequence; the same shape."""
+        for sequence in self._decoding:
+            for store in sequence.stores[layer : layer + 1]:
+                store.length += 1
         by_sequence = queries.transpose(0, 1).contiguous().cpu().numpy()
         runs = self._selected(layer, by_sequence)
         attended = attend_runs(by_sequence, self._cache.keys[layer], self._cache.values[layer], runs)
@@ -97,9 +97,9 @@ def _slots(part: Part) -> list[int]:
     return [slot for place in places for slot in place]
 
 
-def _all_of(sequences: Listed[Sequence], heads: int) -> Runs:
-    """Every token of every sequence, the newest included, for each of `heads` heads."""
-    places = [sequence.table.places(0, sequence.stored + 1) for sequence in sequences]
+def _all_of(parts: Listed[Part], heads: int) -> Runs:
+    """Every token of every part's sequence, the newest included, for each of `heads` heads."""
+    places = [part.sequence.table.places(0, part.positions.stop) for part in parts]
     runs = [run for each in places for run in heads * each]
     return Runs(
         np.array([run.start for run in runs], np.int64),

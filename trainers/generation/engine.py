@@ -1,22 +1,24 @@
 """Generation for many prompts at once: continuous batches over a paged key-value cache of bounded memory."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from collections.abc import Sequence as Listed
-from contextlib import contextmanager
-from itertools import accumulate
+from contextlib import closing, contextmanager
 
 import torch
 from torch import Tensor, nn
 
-from trainers.generation.attention import PassAttention
+from trainers.generation.board import Board
 from trainers.generation.cache_plan import CachePlan, available_memory
+from trainers.generation.counts import Counts
+from trainers.generation.formation import Formation, outcomes, worker_for
 from trainers.generation.kv_cache import KVCache
+from trainers.generation.model_pass import Choose, FormedPass, Outcome, Passes
 from trainers.generation.requests import Completion, Produced, Request
 from trainers.generation.sampling import choose
-from trainers.generation.scheduler import Part, Scheduler
+from trainers.generation.scheduler import Scheduler
 from trainers.generation.sequence import Sequence, TokenBytes
 from trainers.generation.sparse_attention.full import Full
-from trainers.generation.sparse_attention.method import LayerStore, Method
+from trainers.generation.sparse_attention.method import Method
 from trainers.models.transformer import Transformer
 
 
@@ -26,7 +28,8 @@ class Engine:
     context: the most tokens of a sequence that the model looks at. batch: sequences decoded at a time; others wait.
     cache_bytes: limit of the key-value cache; None: `batch` sequences of `context` tokens. method: what a decoding step
     reads of the cache. pass_tokens: tokens a pass through the model, if so many are there; long prompts are cut to it.
-    token_bytes: the bytes that a token stands for.
+    token_bytes: the bytes that a token stands for. formation: "asynchronous" forms each pass while the one before it
+    runs in a thread of its own, "synchronous" afterwards; `counts` has what was done.
 
     `plan.statement()` says what memory the cache takes. Raises GenerationError if that is not there. Greedy tokens are
     the same in any batch and order, unless two logits are nearer to each other than float32 rounds: sums of a batch are
@@ -42,6 +45,7 @@ class Engine:
         method: Method | None = None,
         pass_tokens: int = 512,
         token_bytes: TokenBytes | None = None,
+        formation: Formation = "asynchronous",
     ) -> None:
         self.plan = CachePlan(
             len(model.blocks), model.key_value_heads, model.head_width, batch, context, limit=cache_bytes
@@ -51,6 +55,8 @@ class Engine:
         self._cache = KVCache(self.plan, device)
         self._model, self._context, self._batch = model, context, batch
         self._pass_tokens, self._token_bytes = pass_tokens, token_bytes
+        self._worker = worker_for(formation)
+        self.counts = Counts()
         self._method = None if isinstance(method, Full) else method  # full attention needs no reader a sequence
 
     def generate(
@@ -58,13 +64,14 @@ class Engine:
     ) -> list[Completion]:
         """The completion of each request, in their order; `progress` sees every token as it comes."""
         completions = {}
-        for produced in self.stream(requests):
-            progress(produced)
-            if produced.completion:
-                completions[produced.request] = produced.completion
+        with closing(self.stream(requests)) as stream:
+            for produced in stream:
+                progress(produced)
+                if produced.completion:
+                    completions[produced.request] = produced.completion
         return [completions[number] for number in range(len(completions))]
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[Produced]:
+    def stream(self, requests: Iterable[Request]) -> Generator[Produced, None, None]:
         """Every token as it comes. Raises GenerationError, before any, for a request that can't be served."""
         sequences = [self._sequence(number, request) for number, request in enumerate(requests)]
         return self._stream(sequences)
@@ -75,11 +82,10 @@ class Engine:
         The first row comes of the prompt, the others are decoded by the method with the continuation's tokens put in.
         """
         sequence = self._sequence(0, Request(tuple(prompt), max_new_tokens=len(continuation)))
-        rows: list[Tensor] = []
-        for _, logits in self._passes([sequence]):
-            sequence.accept(continuation[len(rows)])
-            rows.append(logits[0].log_softmax(-1))
-        return torch.stack(rows)
+        tokens = iter(torch.tensor(continuation, device=self._cache.keys.device).split(1))
+        return torch.cat(
+            [outcome.logits.log_softmax(-1) for outcome in self._outcomes([sequence], lambda *_: next(tokens))]
+        )
 
     def score(self, prompt: Listed[int], continuation: Listed[int]) -> Tensor:
         """Log-probability (len(continuation),) of each token of a continuation given those before it."""
@@ -93,70 +99,37 @@ class Engine:
             raise ValueError("Stop strings need an engine that is given token_bytes.")
         return Sequence(number, request, self._cache, self._context)
 
-    def _stream(self, sequences: list[Sequence]) -> Iterator[Produced]:
-        for ready, logits in self._passes(sequences):
-            tokens = choose(logits, ready)
-            log_probabilities = _log_probabilities(logits, tokens, ready)
-            for sequence, token, log_probability in zip(ready, tokens, log_probabilities, strict=True):
-                sequence.accept(token, log_probability, self._token_bytes)
+    def _stream(self, sequences: list[Sequence]) -> Generator[Produced, None, None]:
+        for outcome in self._outcomes(sequences, choose):
+            for sequence, token, logits in zip(outcome.sequences, outcome.tokens.tolist(), outcome.logits, strict=True):
+                if sequence.completion:
+                    self.counts.unseen += 1
+                    continue
+                wanted = sequence.request.log_probabilities
+                sequence.accept(token, float(logits.log_softmax(-1)[token]) if wanted else None, self._token_bytes)
                 yield Produced(sequence.number, token, sequence.completion)
 
-    def _passes(self, sequences: list[Sequence]) -> Iterator[tuple[list[Sequence], Tensor]]:
-        """Passes through the model until every sequence is complete: those that want a token, with their logits.
+    def _outcomes(self, sequences: list[Sequence], choose: Choose) -> Iterator[Outcome]:
+        """What passes through the model tell, until every sequence has come to its end."""
+        together = self._method is not None
+        scheduler = Scheduler(sequences, self._cache.pages, self._batch, self._pass_tokens, together)
+        passes = Passes(self._model, self._cache, Board(sequences, self._cache.keys.device), self._method, choose)
 
-        Whoever takes them has each of these sequences accept a token.
-        """
-        scheduler = Scheduler(sequences, self._batch, self._pass_tokens, together=self._method is not None)
+        def form() -> FormedPass | None:
+            parts = scheduler.next_pass()
+            self.counts.passes += bool(parts)
+            self.counts.tokens += sum(len(part.positions) for part in parts)
+            return passes.form(parts) if parts else None
+
         try:
             with _evaluation(self._model):
-                while scheduler.busy:
-                    ready, logits = self._pass(self._parts(scheduler))
-                    if ready:
-                        yield ready, logits
-                    scheduler.retire()
+                self._worker.submit(torch.set_num_threads, torch.get_num_threads())
+                yield from outcomes(form, passes, self._worker)
+            if scheduler.busy:  # each request fits into the whole cache, so somebody else has it
+                raise RuntimeError("Another stream of this engine holds the cache; end that one first.")
         finally:
+            self.counts.preempted += scheduler.preempted
             scheduler.abandon()
-
-    def _parts(self, scheduler: Scheduler) -> list[Part]:
-        parts = scheduler.next_pass()
-        if not parts:  # each request fits into the whole cache, so somebody else has it
-            raise RuntimeError("Another stream of this engine holds the cache; end that one first.")
-        return parts
-
-    @torch.no_grad()
-    def _pass(self, parts: Listed[Part]) -> tuple[list[Sequence], Tensor]:
-        """One pass; its sequences whose tokens are all stored now, and the logits of what follows them."""
-        device = self._cache.keys.device
-        tokens = torch.tensor([token for part in parts for token in part.tokens], device=device)
-        positions = torch.tensor([position for part in parts for position in part.positions], device=device)
-        attend = PassAttention(self._cache, parts, keep_windows=self._method is not None)
-        hidden = self._model.hidden(tokens[None], positions, attend)[0]
-        ends = accumulate(len(part.positions) for part in parts)
-        lasts = [end - 1 for end, part in zip(ends, parts, strict=True) if part.complete]
-        ready = [part.sequence for part in parts if part.complete]
-        for part in parts:
-            part.sequence.stored = part.positions.stop
-        for sequence in ready:
-            self._begin_decoding(sequence)
-        return ready, self._model.logits(hidden[lasts])
-
-    def _begin_decoding(self, sequence: Sequence) -> None:
-        if self._method is not None and not sequence.decoding:
-            first = sequence.table.places(0, 1)[0].start
-            for layer, window in sorted(sequence.windows.items()):
-                store = LayerStore(self._cache.keys[layer], self._cache.values[layer], first, sequence.stored)
-                sequence.stores.append(store)
-                sequence.readers.append(self._method.reader(layer, store, window))
-            sequence.windows.clear()
-        sequence.decoding = True
-
-
-def _log_probabilities(logits: Tensor, tokens: list[int], sequences: list[Sequence]) -> list[float | None]:
-    """Of each token in its row, where the request wants it."""
-    return [
-        float(row.log_softmax(-1)[token]) if sequence.request.log_probabilities else None
-        for row, token, sequence in zip(logits, tokens, sequences, strict=True)
-    ]
 
 
 @contextmanager

@@ -69,12 +69,14 @@ class Completion:
 
     tokens: all that were produced, a stop token included. text: their bytes up to a stop token or string; empty if the
     engine has no `token_bytes`. log_probabilities: of each token under the model, whatever temperature it was drawn at.
+    restored: tokens of the prompt whose keys and values an earlier turn of the conversation left.
     """
 
     tokens: list[int]
     text: bytes
     reason: Reason
     log_probabilities: list[float] = field(default_factory=list)
+    restored: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,13 @@ from trainers.generation.sequence import Sequence
 FEW = 256  # likeliest tokens that are looked at first; they nearly always hold top_p
 
 
-def choose(logits: Tensor, sequences: Listed[Sequence]) -> list[int]:
-    """A token for each sequence from its row of logits (sequences, vocabulary)."""
-    likeliest: list[int] = logits.argmax(-1).tolist()
-    return [
-        draw(row, sequence.request.temperature, sequence.request.top_p, sequence.random.random())
-        if sequence.request.temperature
-        else token
-        for row, token, sequence in zip(logits, likeliest, sequences, strict=True)
-    ]
+def choose(logits: Tensor, sequences: Listed[Sequence]) -> Tensor:
+    """A token for each sequence (sequences,) from its row of logits (sequences, vocabulary), on their device."""
+    chosen = logits.argmax(-1)
+    for row, sequence in enumerate(sequences):
+        if temperature := sequence.request.temperature:
+            chosen[row] = draw(logits[row], temperature, sequence.request.top_p, sequence.random.random())
+    return chosen
 
 
 def draw(logits: Tensor, temperature: float, top_p: float, uniform: float) -> int:

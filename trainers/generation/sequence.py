@@ -13,16 +13,19 @@ TokenBytes = Callable[[int], bytes]
 
 
 class Sequence:
-    """tokens: prompt and what was produced; of these `stored` are in the cache.
+    """A request's state as it is known (tokens, completion) and as it is planned (length, stored, decoding).
 
-    decoding: all tokens but the newest are stored. readers: one a layer once the prompt is stored, of a sparse method.
-    windows: the last queries of the prompt in each layer, while it is being stored for a sparse method.
+    tokens: prompt and what is known of what was produced. length: tokens that there are when all passes that have been
+    formed are done; of these `stored` are in the cache then. decoding: all but the newest are.
+    readers: one a layer once the prompt is stored, of a sparse method. windows: the last queries of the prompt in each
+    layer, while it is being stored for a sparse method. restored: tokens of its prompt that came from a tier.
     """
 
     def __init__(self, number: int, request: Request, cache: KVCache, context: int) -> None:
         self.number, self.request, self._context = number, request, context
         self.tokens = list(request.prompt)
-        self.stored = 0
+        self.length = len(request.prompt)
+        self.stored = self.restored = 0
         self.decoding = False
         self.table = PageTable(cache.pages)
         self.stores: list[LayerStore] = []
@@ -37,10 +40,31 @@ class Sequence:
     def most_slots(self) -> int:
         return self.request.slots(self._context)
 
+    @property
+    def planned(self) -> int:
+        """Tokens that it has produced when all passes that have been formed are done."""
+        return self.length - len(self.request.prompt)
+
+    @property
+    def over(self) -> bool:
+        """Whether it wants no pass any more: it is complete, or will be after those that have been formed."""
+        return self.completion is not None or self.length > self.most_slots
+
+    def store(self, stop: int) -> None:
+        """Plan that tokens before `stop` are stored; once all are, the next one is told."""
+        self.stored = stop
+        if stop == self.length:
+            self.length += 1
+            self.decoding = True
+
     def preempt(self) -> None:
-        """Give up all that is stored; it is computed again later."""
+        """Give up all that is stored; it is restored or computed again later."""
         self.table.release()
         self.stored, self.decoding = 0, False
+
+    def restore(self, tokens: int) -> None:
+        """Its first `tokens` tokens are stored already."""
+        self.stored, self.decoding = tokens, tokens == self.length - 1
 
     def accept(self, token: int, log_probability: float | None = None, token_bytes: TokenBytes | None = None) -> None:
         """Add the token that follows, and see whether it is the last."""
@@ -51,7 +75,7 @@ class Sequence:
         reason = reason or self._at_an_end()
         if reason:
             produced = self.tokens[len(self.request.prompt) :]
-            self.completion = Completion(produced, bytes(self._text), reason, self._log_probabilities)
+            self.completion = Completion(produced, bytes(self._text), reason, self._log_probabilities, self.restored)
 
     def _written(self, token: int, token_bytes: TokenBytes | None) -> Reason | None:
         """Add the token's bytes; if they complete a stop string, cut the text before the first one."""
