@@ -32,7 +32,9 @@ CONF = _BESIDE_PACKAGE if _BESIDE_PACKAGE.is_dir() else Path(__file__).parent / 
 class ClusterConfig:
     """Where the workers run. `address`: local, auto, lab, host:port or ray://host:port.
 
-    probe_replicas: spare copies of the whole job that make probes side by side with it.
+    probe_replicas: spare copies of the whole job that make probes side by side with it. max_failures: of workers, one
+    after another without progress in between, before the run ends. hang_seconds: how much longer than usual steps may
+    take before workers count as hung; None: five times as long as usual, and 30 s at least.
     """
 
     address: str
@@ -41,6 +43,8 @@ class ClusterConfig:
     gpus_per_worker: int
     dashboard: bool
     probe_replicas: int = 0
+    max_failures: int = 3
+    hang_seconds: float | None = None
 
 
 @dataclass
@@ -121,6 +125,7 @@ class Config:
     evaluation: EvaluationConfig
     tracking: TrackingConfig
     debug: DebugConfig
+    snapshot_every_steps: int | None = None  # within stages; None: at their ends only
     search_paths: list[str] = field(default_factory=list)  # where the person's own modules lie
 
     def to_json(self) -> Json:
@@ -288,6 +293,11 @@ def _check_ranges(config: Config) -> None:
     for key, value in at_least_one.items():
         _require(value >= 1, key, value, "at least 1")
     _require(cluster.probe_replicas >= 0, "cluster.probe_replicas", cluster.probe_replicas, "0 or more")
+    _require(cluster.max_failures >= 0, "cluster.max_failures", cluster.max_failures, "0 or more")
+    seconds = cluster.hang_seconds
+    _require(seconds is None or seconds > 0, "cluster.hang_seconds", seconds, "above 0, or null")
+    every = config.snapshot_every_steps
+    _require(every is None or every >= 1, "snapshot_every_steps", every, "at least 1, or null for stage ends only")
     _require(config.seed >= 0, "seed", config.seed, "0 or more")
     _require(config.clip is None or config.clip > 0, "clip", config.clip, "above 0, or null for no clipping")
     _require(cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", cluster.gpus_per_worker, "0 or 1")

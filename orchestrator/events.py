@@ -34,6 +34,35 @@ class RunResumed:
 
 
 @dataclass(frozen=True)
+class Recovered:
+    """Workers had failed, and new ones stand at `step`, where the newest good snapshot was taken.
+
+    what: died, silent, raised or diverged. rank, reason, log: of the failure; no rank where all of them agreed.
+    lost_steps: real steps that are taken again. seconds: from the first sign of the failure on.
+    """
+
+    step: int
+    snapshot: str | None
+    what: str
+    rank: int | None
+    reason: str
+    lost_steps: int
+    seconds: float
+    log: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RateLowered:
+    """Training of `stage` diverged at `step`: its scheduled rates are multiplied by `factor` from `first_step` on."""
+
+    stage: int
+    first_step: int
+    factor: float
+    step: int
+    loss: float
+
+
+@dataclass(frozen=True)
 class JobReady:
     """The gang of workers is up. `dashboard`: the address of Ray's."""
 
@@ -170,7 +199,15 @@ class SnapshotSaved:
 
     step: int
     path: str  # relative to the run folder
-    seconds: float
+    seconds: float  # for which training stood still
+
+
+@dataclass(frozen=True)
+class SnapshotFailed:
+    """The state at `step` could not be written; older snapshots are as they were, and training goes on."""
+
+    step: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -192,6 +229,8 @@ class RunEnded:
 Event = (
     RunStarted
     | RunResumed
+    | Recovered
+    | RateLowered
     | JobReady
     | PlanChosen
     | CommunicationMeasured
@@ -205,6 +244,7 @@ Event = (
     | Measured
     | Scored
     | SnapshotSaved
+    | SnapshotFailed
     | Warned
     | RunEnded
 )

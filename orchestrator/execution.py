@@ -4,8 +4,7 @@ How many steps go into one call is decided here: enough that calling costs nothi
 progress. It never changes the outcome.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
@@ -17,10 +16,28 @@ from orchestrator.probing import Emit, Probing
 from orchestrator.trial import Rewindable
 
 SECONDS_A_CALL = 1.0
+_HUGE = 1e3  # times the first loss: no training comes back from there
 
 
 class TrainingDiverged(Exception):  # noqa: N818
-    """The loss of a real step was not finite."""
+    """The loss of a real step was not finite, or huge."""
+
+    def __init__(self, stage: int, first_step: int, step: int, loss: float, rate: float) -> None:
+        super().__init__(
+            f"the training loss is {loss:.3g} at step {step} with rate {rate:.3g}; "
+            "try a smaller rate, clip=1.0, or float32"
+        )
+        self.stage, self.first_step, self.step, self.loss = stage, first_step, step, loss
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the training that a policy asked for has come. `factor`: of its scheduled rates."""
+
+    first_step: int
+    factor: float = 1.0
+    losses: list[float] = field(default_factory=list)
+    validation: list[tuple[int, float]] = field(default_factory=list)
 
 
 class Trainable(Rewindable, Protocol):
@@ -35,12 +52,21 @@ class Trainable(Rewindable, Protocol):
 
 @dataclass
 class Execution:
-    """One run's progress on a job: its real steps so far. Probes are shared with `replicas`, copies of the job."""
+    """One run's progress on a job: its real steps so far. Probes are shared with `replicas`, copies of the job.
+
+    paused: told the real step and how far training has come between calls; one begins at each `pause_every` steps.
+    factor_at: what the scheduled rates of a stage are multiplied by in a training that begins at a real step.
+    begun: the training that an earlier gang or process had begun, if the present state lies within it.
+    """
 
     job: Trainable
     emit: Emit
     step: int = 0
     replicas: Sequence[Rewindable] = ()
+    paused: Callable[[int, Progress], None] = lambda step, progress: None
+    pause_every: int | None = None
+    factor_at: Callable[[int, int], float] = lambda stage, step: 1.0
+    begun: Progress | None = None
     _probing: Probing = field(init=False)
     _seconds_a_step: float = SECONDS_A_CALL / 4
 
@@ -70,18 +96,25 @@ class Execution:
         return metrics["loss"]
 
     def _train(self, action: Train) -> Trained:
-        if action.take_up is not None:
-            self.step += self._probing.take_up(action.stage, action.take_up, self.step)
-        losses: list[float] = []
-        validation: list[tuple[int, float]] = []
+        progress = self._progress_of(action)
         end = action.first_step + action.steps
         while self.step < end:
-            stop = self._next_validation(action)
-            while self.step < stop:
-                losses += self._train_call(action, min(stop - self.step, self._call_steps()))
-            self._measure()
-            validation.append((self.step - action.first_step, self.validate()))
-        return Trained(Series(tuple(losses), tuple(validation)))
+            due = self._next_validation(action)
+            progress.losses.extend(self._train_call(action, progress, due))
+            if self.step == due:
+                self._measure()
+                progress.validation.append((self.step - action.first_step, self.validate()))
+            if self.step < end:
+                self.paused(self.step, progress)
+        return Trained(Series(tuple(progress.losses), tuple(progress.validation)))
+
+    def _progress_of(self, action: Train) -> Progress:
+        begun, self.begun = self.begun, None
+        if begun is not None:
+            return begun
+        if action.take_up is not None:
+            self.step += self._probing.take_up(action.stage, action.take_up, self.step)
+        return Progress(action.first_step, self.factor_at(action.stage, action.first_step))
 
     def _measure(self) -> None:
         numbers = self.job.measurements()
@@ -92,21 +125,23 @@ class Execution:
         end, every = action.first_step + action.steps, action.validate_every
         return min(end, action.first_step + ((self.step - action.first_step) // every + 1) * every) if every else end
 
-    def _train_call(self, action: Train, steps: int) -> list[float]:
-        rates = [action.schedule.rate(step) for step in range(self.step, self.step + steps)]
+    def _train_call(self, action: Train, progress: Progress, due: int) -> list[float]:
+        steps = min(due, self._next_pause()) - self.step
+        rates = [progress.factor * action.schedule.rate(step) for step in range(self.step, self.step + steps)]
         begin = monotonic()
         losses = self.job.train(rates, action.settings)
         seconds = monotonic() - begin
         self._seconds_a_step = seconds / steps
         self.emit(StepsTrained(action.stage, self.step, rates, losses, seconds))
+        limit = _HUGE * (abs((progress.losses or losses)[0]) + 1)
         for step, (rate, loss) in enumerate(zip(rates, losses, strict=True), start=self.step):
-            if not math.isfinite(loss):
-                raise TrainingDiverged(
-                    f"the training loss is {loss} at step {step} with rate {rate:.3g}; "
-                    "try a smaller rate, clip=1.0, or float32"
-                )
+            if not abs(loss) <= limit:
+                raise TrainingDiverged(action.stage, action.first_step, step, loss, rate)
         self.step += steps
         return losses
 
-    def _call_steps(self) -> int:
-        return max(1, round(SECONDS_A_CALL / max(self._seconds_a_step, 1e-6)))
+    def _next_pause(self) -> int:
+        """The step before which training must not pause any longer: enough for a call, fewer where a pause is due."""
+        usual = self.step + max(1, round(SECONDS_A_CALL / max(self._seconds_a_step, 1e-6)))
+        every = self.pause_every
+        return min(usual, (self.step // every + 1) * every) if every else usual

@@ -14,14 +14,18 @@ from orchestrator.events import (
     Event,
     ForecastMade,
     JobReady,
+    Measured,
     PlanChosen,
     ProbeRan,
     RangeChosen,
     RateChosen,
+    RateLowered,
+    Recovered,
     RunEnded,
     RunResumed,
     RunStarted,
     Scored,
+    SnapshotFailed,
     SnapshotSaved,
     StepsTrained,
     Validated,
@@ -29,6 +33,7 @@ from orchestrator.events import (
 )
 from orchestrator.learning_rate.dimensions import Settings
 from orchestrator.learning_rate.policy import Choice, Forecast
+from orchestrator.words import lowered_text
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class History:
     scores: list[Scored] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     resumed: int = 0
+    recoveries: list[Recovered] = field(default_factory=list)
 
     @property
     def train_steps(self) -> int:
@@ -113,6 +119,7 @@ class History:
 def history(events: Sequence[Event]) -> History:
     """Put a run's events in order; an unfinished run gives what there is so far."""
     story = History(resumed=sum(isinstance(event, RunResumed) for event in events))
+    story.recoveries = [event for event in events if isinstance(event, Recovered)]
     for event in undisturbed(events):
         _add(story, event)
     if events and isinstance(events[-1], RunEnded):
@@ -125,7 +132,7 @@ def undisturbed(events: Sequence[Event]) -> list[Event]:
     kept: list[Event] = []
     redoable: list[Event] = []
     for event in events:
-        if isinstance(event, RunResumed):
+        if isinstance(event, RunResumed | Recovered):
             kept, redoable = _gone_back(kept, event.step)
             continue
         earlier = next((old for old in redoable if _identity(old) == _identity(event) is not None), None)
@@ -142,13 +149,26 @@ def _without(events: list[Event], gone: Event) -> list[Event]:
 def _gone_back(kept: list[Event], step: int) -> tuple[list[Event], list[Event]]:
     """What still counts after a return to the snapshot of `step`, and what of that may yet be done again.
 
-    A search made after the snapshot counts, for a policy may take it up from the journal; steps trained do not.
+    A search made after the snapshot counts, for a policy may take it up from the journal; steps trained do not. One
+    that was written beside the training is told of when later steps have been taken already.
     """
     saved = [at for at, event in enumerate(kept, start=1) if isinstance(event, SnapshotSaved) and event.step == step]
     begin = saved[-1] if saved else 0
-    search = list(takewhile(lambda event: not isinstance(event, ArmTakenUp | StepsTrained), kept[begin:]))
-    said = [event for event in kept[begin + len(search) :] if isinstance(event, Warned)]
-    return kept[:begin] + search + said, search
+    before = [event for event in kept[:begin] if not _is_later(event, step)]
+    behind = [event for event in kept[begin:] if not _is_later(event, step)]
+    search = list(takewhile(lambda event: not isinstance(event, ArmTakenUp | StepsTrained), behind))
+    said = [event for event in kept[begin:] if isinstance(event, Warned | RateLowered | SnapshotFailed)]
+    return before + search + [event for event in said if event not in search], search
+
+
+def _is_later(event: Event, step: int) -> bool:
+    """Whether it is of the training behind that step."""
+    match event:
+        case StepsTrained():
+            return event.first_step >= step
+        case Validated() | Measured() | Scored():
+            return event.step > step
+    return False
 
 
 def _identity(event: Event) -> Hashable:
@@ -199,6 +219,10 @@ def _add(story: History, event: Event) -> None:
             story.scores.append(event)
         case Warned():
             story.warnings.append(event.message)
+        case RateLowered():
+            story.warnings.append(lowered_text(event))
+        case SnapshotFailed():
+            story.warnings.append(f"no snapshot of step {event.step}: {event.reason}")
 
 
 def _stage(story: History, number: int, first_step: int) -> Stage:

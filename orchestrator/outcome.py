@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
-from orchestrator.cluster.job import JobFailed
 from orchestrator.communication import measured_bandwidth
 from orchestrator.config import Config
-from orchestrator.errors import UserError
 from orchestrator.events import Json, PlanChosen, RunEnded
-from orchestrator.execution import TrainingDiverged
 from orchestrator.history import History, history
 from orchestrator.recording import Recording
 from orchestrator.run_folder import write_result
-from orchestrator.stopping import Stopped, ignoring_signals, stopping_on_signals
+from orchestrator.run_state import Outcome, classified
+from orchestrator.stopping import ignoring_signals, stopping_on_signals
 from orchestrator.summary import summarise
 from orchestrator.training import probe_replicas, train
 from orchestrator.words import policy_name, task_name
@@ -20,40 +18,34 @@ from orchestrator.words import policy_name, task_name
 def carried_through(config: Config, folder: Path, recording: Recording, run_id: str) -> int:
     """Train to the end, whatever that is, and record it; returns the exit status."""
     weights: str | None = None
+    error: BaseException | None = None
     try:
         with stopping_on_signals():
             weights = train(config, folder, recording, run_id)
-        state, reason, status = "FINISHED", None, 0
-    except Stopped as stop:
-        state, reason, status = "KILLED", str(stop), 128 + stop.number
-    except UserError as error:
-        state, reason, status = "FAILED", str(error), 2
-    except (JobFailed, TrainingDiverged) as error:
-        state, reason, status = "FAILED", str(error), 1
-    except Exception as error:
-        _end(config, folder, recording, "FAILED", f"{type(error).__name__}: {error}", None)
-        raise
-    _end(config, folder, recording, state, reason, weights)
-    return status
+    except BaseException as caught:
+        error = caught
+    outcome = classified(error)
+    _end(config, folder, recording, outcome, weights)
+    if error is not None and outcome.ours:
+        raise error
+    return outcome.status
 
 
-def _end(
-    config: Config, folder: Path, recording: Recording, state: str, reason: str | None, weights: str | None
-) -> None:
+def _end(config: Config, folder: Path, recording: Recording, outcome: Outcome, weights: str | None) -> None:
     with ignoring_signals():
-        result = _result(config, recording, state, reason, weights)
+        result = _result(config, recording, outcome, weights)
         write_result(folder, result)
-        recording.emit(RunEnded(state, reason, result))
+        recording.emit(RunEnded(outcome.state, outcome.reason, result))
 
 
-def _result(config: Config, recording: Recording, state: str, reason: str | None, weights: str | None) -> Json:
+def _result(config: Config, recording: Recording, outcome: Outcome, weights: str | None) -> Json:
     values = config.to_json()
     wall_seconds = recording.seconds
     summary = summarise(recording.events, wall_seconds)
     story = history(recording.events)
     return {
-        "state": state,
-        "reason": reason,
+        "state": outcome.state,
+        "reason": outcome.reason,
         "task": task_name(values),
         "seed": config.seed,
         "lr_policy": policy_name(values),
@@ -70,6 +62,7 @@ def _result(config: Config, recording: Recording, state: str, reason: str | None
         "lr_by_step": summary["lr_by_step"],
         "settings": dict(story.settings),
         "plan": _plan(story),
+        "recoveries": len(story.recoveries),
         "mlflow_run_id": recording.mlflow_run_id(),
         "weights_sha256": weights,
     }

@@ -3,11 +3,11 @@
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from time import monotonic
 
-from orchestrator.cluster.connection import Cluster, ClusterOptions, connect
+from orchestrator.cluster.connection import ClusterOptions, connect
 from orchestrator.cluster.job import Job, JobSpec
 from orchestrator.cluster.lab import LAB, lab_interface
+from orchestrator.cluster.patience import Patience
 from orchestrator.cluster.replicas import job_and_replicas, start_together
 from orchestrator.cluster.snapshots import SnapshotStore
 from orchestrator.config import Config
@@ -16,11 +16,8 @@ from orchestrator.events import (
     Event,
     ForecastMade,
     JobReady,
-    ProbeRan,
     RangeChosen,
     RateChosen,
-    RunResumed,
-    SnapshotSaved,
     Warned,
 )
 from orchestrator.execution import Execution
@@ -30,47 +27,78 @@ from orchestrator.learning_rate.policy import Choice, Finding, Forecast, Policy,
 from orchestrator.long_context import long_context_options
 from orchestrator.plan_choice import PlanChoice, choose_plan
 from orchestrator.recording import Recording
+from orchestrator.recovery import Recovery
 from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
+from orchestrator.saving import Saving
+from orchestrator.taking_up import take_up
 
 FEW_SAMPLES = 100  # fewer cannot tell one rate from another
 
 
 def train(config: Config, folder: Path, recording: Recording, run_id: str) -> str:
-    """Train from the newest good snapshot, or from the beginning; returns the digest of the final weights."""
+    """Train from the newest good snapshot, or from the beginning; returns the digest of the final weights.
+
+    Workers that fail are replaced, and their training taken up, as long as there is progress in between.
+    """
+    recovery = Recovery(config.cluster.max_failures, recording)
+    patience = Patience(config.cluster.hang_seconds)
+    with connect(cluster_options(config)) as cluster:
+        for remark in cluster.warnings:
+            recording.emit(Warned(remark))
+        while True:
+            try:
+                with _jobs(config, run_id, recording, patience) as (job, replicas):
+                    return _trained(config, folder, recording, recovery, job, replicas)
+            except Exception as error:
+                if not recovery.allows(error):
+                    raise
+
+
+def _trained(
+    config: Config, folder: Path, recording: Recording, recovery: Recovery, job: Job, replicas: list[Job]
+) -> str:
+    """What one gang of workers does: go on from where the run stands to its end."""
     policy = make_policy(config.lr, config.steps, config.seed)
-    resuming = len(recording.events) > 1  # a new run has only begun
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
-    with connect(cluster_options(config)) as cluster, _jobs(config, run_id, cluster, recording) as (job, replicas):
-        recording.emit(JobReady(**asdict(start_together(job, replicas)), dashboard=cluster.dashboard_url))
-        if policy.cost().probe_steps:
-            _warn_of_noise(job, recording)
-        execution = Execution(job, recording.emit, replicas=replicas)
-        if resuming:
-            _take_up(execution, policy, job, store, recording)
-            if config.evaluation.at_stage_end and _unscored(execution.step, recording):
+    recording.emit(JobReady(**asdict(start_together(job, replicas))))
+    with Saving(job, store, policy, recording.emit, config.snapshot_every_steps) as saving:
+        execution = Execution(
+            job, recording.emit, 0, replicas, saving.within_stage, config.snapshot_every_steps, recovery.factor_at
+        )
+        if recovery.goes_on:
+            snapshot = take_up(execution, policy, job, store, recording)
+            recovery.taken_up(execution.step, snapshot.path.name if snapshot else None)
+            if config.evaluation.at_stage_end and _unscored(execution, recording):
                 execution.score()
-        while (action := policy.ask()) is not None:
-            for finding in policy.tell(execution.carry_out(action)):
-                recording.emit(_event(finding))
-            if isinstance(action, Train):
-                _save(execution, policy, job, store, recording)
-                if config.evaluation.at_stage_end:
-                    execution.score()
-        execution.validate("test")
-        _measure_communication(execution.step, job, recording)
-        job.save_weights(folder / WEIGHTS)
-        return job.weights_sha256()
+        elif policy.cost().probe_steps:
+            _warn_of_noise(job, recording)
+        _follow(policy, execution, saving, recording, config.evaluation.at_stage_end)
+    execution.validate("test")
+    _measure_communication(execution.step, job, recording)
+    job.save_weights(folder / WEIGHTS)
+    return job.weights_sha256()
+
+
+def _follow(policy: Policy, execution: Execution, saving: Saving, recording: Recording, scoring: bool) -> None:
+    """Do what the policy asks for until it asks for nothing more."""
+    while (action := policy.ask()) is not None:
+        for finding in policy.tell(execution.carry_out(action)):
+            recording.emit(_event(finding))
+        if isinstance(action, Train):
+            saving.at_stage_end(execution.step)
+            if scoring:
+                execution.score()
 
 
 def _jobs(
-    config: Config, run_id: str, cluster: Cluster, recording: Recording
+    config: Config, run_id: str, recording: Recording, patience: Patience
 ) -> AbstractContextManager[tuple[Job, list[Job]]]:
     """The gang to be, with the plan that its gradients will follow, and its replicas."""
     choice = choose_plan(config)
-    for remark in (*cluster.warnings, *choice.remarks):
+    for remark in choice.remarks:
         recording.emit(Warned(remark))
     recording.emit(choice.event)
-    return job_and_replicas(job_spec(config, run_id, choice), probe_replicas(config))
+    return job_and_replicas(job_spec(config, run_id, choice), probe_replicas(config), patience)
 
 
 def _warn_of_noise(job: Job, recording: Recording) -> None:
@@ -89,8 +117,16 @@ def _measure_communication(step: int, job: Job, recording: Recording) -> None:
 
 def cluster_options(config: Config) -> ClusterOptions:
     """What the cluster must offer."""
-    wanted = {**asdict(config.cluster), "probe_replicas": probe_replicas(config)}
-    return ClusterOptions(**wanted, log_to_driver=config.debug.log_to_driver)
+    cluster = config.cluster
+    return ClusterOptions(
+        address=cluster.address,
+        workers=cluster.workers,
+        probe_replicas=probe_replicas(config),
+        cpus_per_worker=cluster.cpus_per_worker,
+        gpus_per_worker=cluster.gpus_per_worker,
+        dashboard=cluster.dashboard,
+        log_to_driver=config.debug.log_to_driver,
+    )
 
 
 def probe_replicas(config: Config) -> int:
@@ -140,29 +176,10 @@ def _interface(config: Config) -> str | None:
     return config.communication.interface or (lab_interface() if in_lab else None)
 
 
-def _take_up(execution: Execution, policy: Policy, job: Job, store: SnapshotStore, recording: Recording) -> None:
-    """Go back to the newest good snapshot; probes that an earlier process ran after it are not run again."""
-    snapshot, skipped = store.newest()
-    for sentence in skipped:
-        recording.emit(Warned(sentence))
-    if snapshot is not None:
-        job.load(snapshot.path, snapshot.content)
-        policy.load_state(snapshot.content["policy"])
-        execution.step = snapshot.step
-    execution.remember(event for event in recording.events if isinstance(event, ProbeRan))
-    recording.emit(RunResumed(execution.step, snapshot.path.name if snapshot else None))
-
-
-def _unscored(step: int, recording: Recording) -> bool:
-    """Whether an earlier process ended between a stage's snapshot and its score."""
-    return step > 0 and all(score.step != step for score in history(recording.events).scores)
-
-
-def _save(execution: Execution, policy: Policy, job: Job, store: SnapshotStore, recording: Recording) -> None:
-    begin = monotonic()
-    saved = store.save(execution.step, lambda folder: {**job.save(folder), "policy": policy.state()})
-    path = f"{SNAPSHOTS}/{saved.path.name}"
-    recording.emit(SnapshotSaved(saved.step, path, monotonic() - begin))
+def _unscored(execution: Execution, recording: Recording) -> bool:
+    """Whether the run was interrupted between a stage's snapshot and its score."""
+    step = execution.step
+    return step > 0 and execution.begun is None and all(each.step != step for each in history(recording.events).scores)
 
 
 def _event(finding: Finding) -> Event:

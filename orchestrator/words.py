@@ -3,7 +3,7 @@
 import math
 import re
 
-from orchestrator.events import Json
+from orchestrator.events import Json, RateLowered, Recovered
 from orchestrator.learning_rate.dimensions import Settings
 
 
@@ -63,6 +63,20 @@ def clock_text(seconds: float) -> str:
 def count_text(number: int, unit: str) -> str:
     """`1 stage`, `1,200 steps`."""
     return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
+def recovered_text(event: Recovered) -> str:
+    """What had failed, and where the run goes on."""
+    lost = f", {count_text(event.lost_steps, 'step')} taken again" if event.lost_steps else ""
+    return f"recovered in {duration_text(event.seconds)} at step {event.step:,}{lost}: {event.reason}"
+
+
+def lowered_text(event: RateLowered) -> str:
+    """Why a stage's rates are lower than chosen."""
+    return (
+        f"training diverged at step {event.step:,} (loss {event.loss:.3g}): stage {event.stage} goes on from step "
+        f"{event.first_step:,} with {event.factor:g} of its rates"
+    )
 
 
 def task_name(config: Json) -> str:

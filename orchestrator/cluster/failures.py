@@ -1,7 +1,8 @@
 """How a rank's failure is told: what Ray reports of it, made into one sentence and a kind that says what may help."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from time import monotonic
 from typing import Any
 
 from orchestrator.errors import UserError
@@ -22,11 +23,14 @@ class Kind(StrEnum):
 
 
 class JobFailed(Exception):  # noqa: N818
-    """A rank failed and the gang was ended. `sentence` says what happened, `log` holds the rank's last lines."""
+    """A rank failed and the gang was ended. `sentence` says what happened, `log` holds the rank's last lines.
 
-    def __init__(self, rank: int, sentence: str, log: list[str], kind: Kind = Kind.RAISED) -> None:
+    noticed: when it was first known that something was wrong, by the monotonic clock.
+    """
+
+    def __init__(self, rank: int, sentence: str, log: list[str], kind: Kind, noticed: float) -> None:
         super().__init__(f"rank {rank} failed: {sentence}")
-        self.rank, self.sentence, self.log, self.kind = rank, sentence, log, kind
+        self.rank, self.sentence, self.log, self.kind, self.noticed = rank, sentence, log, kind, noticed
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Failure:
     rank: int
     error: Exception
     died: bool
+    noticed: float = field(default_factory=monotonic)
 
 
 def failure_of(rank: int, reference: Any) -> Failure | None:
@@ -56,12 +61,12 @@ def told(failure: Failure, log: list[str]) -> Exception:
     from trainers.errors import DataError
 
     if failure.died:
-        return JobFailed(failure.rank, _death(failure.error), log, Kind.DIED)
+        return JobFailed(failure.rank, _death(failure.error), log, Kind.DIED, failure.noticed)
     cause = getattr(failure.error, "cause", failure.error)
     if isinstance(cause, UserError | DataError):
         return UserError(str(cause))
     kind = Kind.FAULTY if isinstance(cause, _FAULTS_OF_CODE) else Kind.RAISED
-    return JobFailed(failure.rank, f"{type(cause).__name__}: {cause}", log, kind)
+    return JobFailed(failure.rank, f"{type(cause).__name__}: {cause}", log, kind, failure.noticed)
 
 
 def _death(error: Exception) -> str:

@@ -99,7 +99,7 @@ class Gang:
         while waiting:
             done, waiting = ray.wait(waiting, timeout=max(begin + limit - monotonic(), _GRACE_SECONDS))
             if not done:
-                self._fail_silent([ranks[each] for each in waiting], method, limit)
+                self._fail_silent([ranks[each] for each in waiting], method, begin)
             if failure := failure_of(ranks[done[0]], done[0]):
                 self._fail(self._cause(failure, waiting, ranks))
         self._patience.note(method, units, monotonic() - begin)
@@ -122,16 +122,16 @@ class Gang:
         self.end()
         raise told(failure, self._log_lines(failure)) from failure.error
 
-    def _fail_silent(self, ranks: list[int], method: str, limit: float) -> NoReturn:
+    def _fail_silent(self, ranks: list[int], method: str, begin: float) -> NoReturn:
         """Some ranks have not answered in time: see which of them the others wait for."""
-        if not self._processes:
-            self.end()
-            raise JobFailed(ranks[0], f"no answer within {limit:.0f} s while it started", [], Kind.SILENT)
-        found = silence.stands([self._processes[rank] for rank in ranks])
+        silent = f"no answer to {method} for {monotonic() - begin:.0f} s"
+        found = silence.stands([self._processes[rank] for rank in ranks]) if self._processes else []
         self.end()
+        if not found:
+            raise JobFailed(ranks[0], silent, [], Kind.SILENT, begin)
         number = silence.blamed(found)
-        sentence = f"no answer to {method} within {limit:.0f} s; {found[number].words}"
-        raise JobFailed(ranks[number], sentence, found[number].stack, Kind.SILENT)
+        sentence = f"{silent}; {found[number].words}"
+        raise JobFailed(ranks[number], sentence, found[number].stack, Kind.SILENT, begin)
 
     def _log_lines(self, failure: Failure) -> list[str]:
         """The last lines of what the failed rank said: its traceback, or what it wrote before it died."""

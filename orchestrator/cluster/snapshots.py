@@ -32,6 +32,10 @@ class DamagedSnapshotError(UserError):
     """A snapshot folder that is not what its manifest says; the sentence names the file."""
 
 
+class NoSpaceError(UserError):
+    """The disk is too full for a snapshot."""
+
+
 @dataclass(frozen=True)
 class StoredSnapshot:
     """A snapshot that verified. `content` is what its writer noted about it."""
@@ -141,10 +145,10 @@ def verified(path: Path) -> StoredSnapshot:
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Raise UserError unless twice `size` bytes are free where `folder` lies."""
+    """Raise NoSpaceError unless twice `size` bytes are free where `folder` lies."""
     free = shutil.disk_usage(folder).free
     if free < 2 * size:
-        raise UserError(
+        raise NoSpaceError(
             f"{folder.parent} has {free / 1e6:.0f} MB free, and a snapshot needs {2 * size / 1e6:.0f} MB to be safe; "
             "free some space, or set outputs= to a larger disk"
         )

@@ -10,6 +10,7 @@ from orchestrator.events import (
     Event,
     ForecastMade,
     ProbeRan,
+    Recovered,
     RunResumed,
     RunStarted,
     SnapshotSaved,
@@ -44,7 +45,7 @@ class Readings:
             case RunStarted():
                 self._begin(event)
                 yield panels.RECOVERIES, {}, 0.0
-            case RunResumed():
+            case RunResumed() | Recovered():
                 self._recoveries += 1
                 self._useful = [call for call in self._useful if call[0] < event.step]
                 yield panels.RECOVERIES, {}, float(self._recoveries)
@@ -86,7 +87,7 @@ class Readings:
             yield panels.SAMPLES_A_SECOND, {}, len(rates) / seconds * self._samples_a_step
 
     def _shares(self, event: Event, at: float) -> list[Reading]:
-        if not isinstance(event, StepsTrained | ProbeRan | RunResumed | ArmTakenUp):
+        if not isinstance(event, StepsTrained | ProbeRan | RunResumed | Recovered | ArmTakenUp):
             return []
         steps = sum(count for _, count, _ in self._useful)
         readings: list[Reading] = []

@@ -21,6 +21,8 @@ from orchestrator.events import (
     ProbeRan,
     RangeChosen,
     RateChosen,
+    RateLowered,
+    Recovered,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -33,7 +35,10 @@ from orchestrator.recorders.secrets import mask_all
 
 __all__ = ["Journal", "read_journal"]
 
-_DECISIVE = (RunStarted, RunResumed, ProbeRan, ForecastMade, RateChosen, RangeChosen, SnapshotSaved, RunEnded)
+_DECISIVE = (
+    RunStarted, RunResumed, Recovered, RateLowered, ProbeRan, ForecastMade, RateChosen, RangeChosen, SnapshotSaved,
+    RunEnded,
+)  # fmt: skip
 
 
 class Journal:

@@ -22,6 +22,7 @@ from orchestrator.words import (
     loss_text,
     policy_name,
     rate_text,
+    recovered_text,
     score_text,
     task_name,
 )
@@ -42,6 +43,7 @@ def page(story: History, summary: Summary, pictures: Mapping[str, str]) -> str:
         _communication(story),
         _scores(story),
         _listed("Samples", (sample for score in story.scores[-1:] for sample in score.samples)),
+        _listed("Recoveries", (recovered_text(event) for event in story.recoveries)),
         _listed("Warnings", story.warnings),
         _result(story),
         _section("Configuration", f"<pre>{escape(_yaml(mask_all(config)))}</pre>"),
@@ -64,6 +66,8 @@ def _heading(story: History, config: Json) -> str:
         facts.append(datetime.fromtimestamp(story.started.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     if story.resumed:
         facts.append(f"resumed {count_text(story.resumed, 'time')}")
+    if story.recoveries:
+        facts.append(f"recovered {count_text(len(story.recoveries), 'time')}")
     reason = f"<p>{escape(story.ended.reason)}</p>" if story.ended and story.ended.reason else ""
     return (
         f'<h1>{escape(task_name(config))}<span class="state {escape(state)}">{escape(state)}</span></h1>\n'

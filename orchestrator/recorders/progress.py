@@ -8,6 +8,7 @@ from orchestrator.events import (
     ProbeRan,
     RangeChosen,
     RateChosen,
+    Recovered,
     RunResumed,
     RunStarted,
     StepsTrained,
@@ -41,7 +42,7 @@ class Progress:
             case RunStarted():
                 self.started = event
                 self._stages = event.cost.get("stages", 0)
-            case RunResumed():
+            case RunResumed() | Recovered():
                 self._step = event.step
             case ProbeRan():
                 self._tried += 1

@@ -20,9 +20,12 @@ from orchestrator.events import (
     ProbeRan,
     RangeChosen,
     RateChosen,
+    RateLowered,
+    Recovered,
     RunEnded,
     RunResumed,
     RunStarted,
+    SnapshotFailed,
     StepsTrained,
     Validated,
     Warned,
@@ -31,6 +34,7 @@ from orchestrator.learning_rate.policy import Forecast
 from orchestrator.recorders import messages
 from orchestrator.recorders.progress import Progress
 from orchestrator.recorders.secrets import mask
+from orchestrator.words import lowered_text, recovered_text
 
 _PLAIN_SECONDS = 5.0  # between two progress lines where there is no terminal
 
@@ -60,6 +64,12 @@ class TerminalRecorder:
                 self._print(messages.start(event))
             case RunResumed():
                 self._print(messages.resumed(event))
+            case Recovered():
+                self._print(Text(mask(recovered_text(event))))
+            case RateLowered():
+                self._print(Text(f"! {lowered_text(event)}", style="yellow"))
+            case SnapshotFailed():
+                self._print(Text(f"! no snapshot of step {event.step}: {event.reason}", style="yellow"))
             case JobReady():
                 self._print(messages.workers(event))
             case PlanChosen() if event.source != "none":

@@ -29,6 +29,19 @@ json_values: st.SearchStrategy[Json] = st.dictionaries(
 some_events: st.SearchStrategy[Event] = st.one_of(
     st.builds(events.RunStarted, texts, texts, json_values, json_values, floats),
     st.builds(events.RunResumed, naturals, st.none() | texts),
+    st.builds(
+        events.Recovered,
+        naturals,
+        st.none() | texts,
+        texts,
+        st.none() | naturals,
+        texts,
+        naturals,
+        floats,
+        st.lists(texts),
+    ),
+    st.builds(events.RateLowered, naturals, naturals, floats, naturals, floats),
+    st.builds(events.SnapshotFailed, naturals, texts),
     st.builds(events.JobReady, naturals, texts, naturals, floats),
     st.builds(events.PlanChosen, texts, st.none() | texts, st.none() | texts, st.none() | texts),
     st.builds(
@@ -80,7 +93,7 @@ def test_every_event_comes_back_as_it_was(recorded: list[Event], tmp_path_factor
 
 
 def test_every_kind_of_event_is_covered() -> None:
-    assert len(events.Event.__args__) == 17
+    assert len(events.Event.__args__) == 20
 
 
 def test_each_line_is_json_that_any_program_reads(tmp_path: Path) -> None:

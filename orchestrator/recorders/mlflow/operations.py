@@ -22,6 +22,8 @@ from orchestrator.events import (
     PlanChosen,
     ProbeRan,
     RateChosen,
+    RateLowered,
+    Recovered,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -42,7 +44,7 @@ class Operations:
     """Turns one run's events into operations; remembers the step for events that have none of their own."""
 
     def __init__(self) -> None:
-        self._step = 0
+        self._step = self._recoveries = 0
         self._rate: float | None = None
 
     def of(self, event: Event) -> list[Operation]:
@@ -54,6 +56,11 @@ class Operations:
             case RunResumed():
                 self._step = event.step
                 return [{"op": "tags", "values": {"resumed_at_step": str(event.step)}}]
+            case Recovered():
+                self._step, self._recoveries = event.step, self._recoveries + 1
+                return [_metrics([("recoveries", self._recoveries, now, event.step)])]
+            case RateLowered():
+                return [_metrics([("rate_factor", event.factor, now, event.first_step)])]
             case JobReady():
                 return [_tags(world_size=event.world_size, device=event.device, model_parameters=event.parameters)]
             case PlanChosen():

@@ -1,0 +1,111 @@
+"""What follows from a failure within a launch: new workers, a lower rate and new workers, or the end of the run."""
+
+from dataclasses import dataclass
+from time import monotonic, sleep
+
+from orchestrator.cluster.failures import JobFailed
+from orchestrator.events import (
+    ArmTakenUp,
+    ProbeRan,
+    RateLowered,
+    Recovered,
+    RunResumed,
+    SnapshotSaved,
+    StepsTrained,
+    Warned,
+)
+from orchestrator.execution import TrainingDiverged
+from orchestrator.recording import Recording
+from orchestrator.run_state import classified
+
+LONGEST_PAUSE = 30.0  # seconds
+MOST_HALVINGS = 3  # of one stage's rates
+_PROGRESS = (ProbeRan, SnapshotSaved)  # what is not lost by a further failure
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """What the workers that are being replaced failed of."""
+
+    what: str
+    rank: int | None
+    reason: str
+    log: list[str]
+    noticed: float
+
+
+class Recovery:
+    """Counts failures without progress in between: after `most` of them the run ends."""
+
+    def __init__(self, most: int, recording: Recording) -> None:
+        self._most, self._recording = most, recording
+        self._resumed = len(recording.events) > 1  # a new run has only begun
+        self._failures = 0
+        self._seen = len(recording.events)  # how many events there were at the last failure
+        self._failed: _Failed | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next workers take up what others have begun."""
+        return self._resumed or self._failed is not None
+
+    def factor_at(self, stage: int, step: int) -> float:
+        """What a stage's scheduled rates are multiplied by in a training that begins at a step."""
+        lowered = [each for each in self._lowered(stage) if each.first_step <= step]
+        return lowered[-1].factor if lowered else 1.0
+
+    def allows(self, error: Exception) -> bool:
+        """Whether new workers are to go on after this error; makes a pause that grows with the failures in a row."""
+        if not classified(error).again:
+            return False
+        if isinstance(error, TrainingDiverged):
+            return self._lowers(error)
+        assert isinstance(error, JobFailed)
+        return self._replaces(error)
+
+    def taken_up(self, step: int, snapshot: str | None) -> None:
+        """The run stands at a snapshot, or at its beginning, and goes on: say so."""
+        failed, self._failed = self._failed, None
+        if failed is None:
+            self._recording.emit(RunResumed(step, snapshot))
+            return
+        lost = max(self._reached() - step, 0)
+        seconds = monotonic() - failed.noticed
+        self._recording.emit(
+            Recovered(step, snapshot, failed.what, failed.rank, failed.reason, lost, seconds, failed.log)
+        )
+
+    def _replaces(self, error: JobFailed) -> bool:
+        progressed = any(isinstance(event, _PROGRESS) for event in self._recording.events[self._seen :])
+        self._seen = len(self._recording.events)
+        self._failures = 1 if progressed else self._failures + 1
+        if self._failures > self._most:
+            return False
+        self._failed = _Failed(error.kind, error.rank, str(error), error.log, error.noticed)
+        count = f", failure {self._failures} of at most {self._most} in a row" if self._failures > 1 else ""
+        self._recording.emit(Warned(f"{error}; new workers go on from the newest snapshot{count}"))
+        sleep(min(2.0 ** (self._failures - 1) - 1, LONGEST_PAUSE))
+        return True
+
+    def _lowers(self, error: TrainingDiverged) -> bool:
+        earlier = self._lowered(error.stage)
+        if len(earlier) == MOST_HALVINGS:
+            return False
+        factor = (earlier[-1].factor if earlier else 1.0) / 2
+        self._recording.emit(RateLowered(error.stage, error.first_step, factor, error.step, error.loss))
+        self._failed = _Failed("diverged", None, str(error), [], monotonic())
+        return True
+
+    def _lowered(self, stage: int) -> list[RateLowered]:
+        events = self._recording.events
+        return [event for event in events if isinstance(event, RateLowered) and event.stage == stage]
+
+    def _reached(self) -> int:
+        """The real step that the failed workers had reached, as far as it was told."""
+        for event in reversed(self._recording.events):
+            match event:
+                case StepsTrained() | ArmTakenUp():
+                    return event.first_step + len(event.rates)
+                case RunResumed() | Recovered():
+                    return event.step
+        return 0

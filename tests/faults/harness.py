@@ -1,0 +1,169 @@
+"""A real run as a person starts it, watched through its journal, and disturbed at a chosen point."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from orchestrator.events import Event, ProbeRan, StepsTrained
+from orchestrator.journal_file import read_entries
+
+ORCHESTRATE = str(Path(sys.executable).with_name("orchestrate"))
+HERE = Path(__file__).parent
+STEPS = 240
+LONGEST = 180.0  # seconds that anything is waited for
+TASK = ["task=own", "task._target_=slow_task.SlowTask", f"steps={STEPS}", "batch_size=8", "tracking=none"]
+CONSTANT = ["lr=constant", "lr.rate=0.01"]
+SEARCH = ["lr=autolrs"]
+
+
+class Run:
+    """One run folder under `place` and the process that works on it."""
+
+    def __init__(self, place: Path, *overrides: str) -> None:
+        self.folder = place / "run"
+        self.orders = place / "orders"
+        self._place = place
+        self._overrides = [*TASK, *overrides, f"+task.orders={self.orders}", f"hydra.run.dir={self.folder}"]
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the driver."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> "Run":
+        """`orchestrate run`, beside this process."""
+        return self._begin("run", *self._overrides)
+
+    def resume(self) -> "Run":
+        """`orchestrate resume`, beside this process."""
+        return self._begin("resume", str(self.folder), "task._target_=slow_task.SlowTask")
+
+    def events(self) -> list[Event]:
+        """What its journal tells so far."""
+        journal = self.folder / "journal.jsonl"
+        return [entry.event for entry in read_entries(journal)] if journal.exists() else []
+
+    def told(self, kind: type[Event]) -> list[Any]:
+        """The events of a kind so far."""
+        return [event for event in self.events() if isinstance(event, kind)]
+
+    def wait_for(self, ready: Callable[["Run"], bool]) -> None:
+        """Until the journal shows a point; fails if the run ends before."""
+        until = time.monotonic() + LONGEST
+        while not ready(self):
+            assert self._process is not None
+            assert self._process.poll() is None, f"the run ended before: {self.output()}"
+            assert time.monotonic() < until, "the run never came to that point"
+            time.sleep(0.01)
+
+    def order(self, rank: int, word: str) -> None:
+        """Let a rank do something in its next step."""
+        unfinished = self.orders.with_suffix(".new")
+        unfinished.write_text(f"{rank} {word}")
+        unfinished.replace(self.orders)
+
+    def workers(self) -> list[int]:
+        """Process ids of the run's workers in rank order."""
+        return workers_of(self.pid)
+
+    def signal_worker(self, rank: int, number: int) -> None:
+        """Send a signal to a worker that is up."""
+        until = time.monotonic() + LONGEST
+        while len(pids := self.workers()) <= rank:
+            assert time.monotonic() < until, "there is no such worker"
+            time.sleep(0.01)
+        os.kill(pids[rank], number)
+
+    def ended(self) -> int:
+        """Wait for the end; the exit status."""
+        assert self._process is not None
+        return self._process.wait(timeout=LONGEST)
+
+    def result(self) -> dict[str, Any]:
+        """What result.json says."""
+        result: dict[str, Any] = json.loads((self.folder / "result.json").read_text())
+        return result
+
+    def output(self) -> str:
+        """What the commands have printed so far."""
+        return (self._place / "output").read_text()
+
+    def close(self) -> None:
+        """End whatever is left."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.kill()
+            self._process.wait()
+
+    def _begin(self, *arguments: str) -> "Run":
+        paths = [str(HERE), os.environ.get("PYTHONPATH", "")]
+        with (self._place / "output").open("a") as output:
+            self._process = subprocess.Popen(
+                [ORCHESTRATE, *arguments],
+                cwd=HERE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+            )
+        return self
+
+
+def workers_of(driver: int) -> list[int]:
+    """Living worker processes that a driver's own Ray holds, in the order in which they were started."""
+    parents = {pid: parent for pid, parent, _ in _processes()}
+
+    def descends(pid: int) -> bool:
+        while pid := parents.get(pid, 0):
+            if pid == driver:
+                return True
+        return False
+
+    return sorted(pid for pid, _, title in _processes() if title.startswith("ray::Worker") and descends(pid))
+
+
+def _processes() -> list[tuple[int, int, str]]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent, *_ = (entry / "stat").read_text().rpartition(")")[2].split()
+                title = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if state != "Z":
+                found.append((int(entry.name), int(parent), title))
+    return found
+
+
+def trained(steps: int) -> Callable[[Run], bool]:
+    """A point: so many real steps have been told of."""
+    return lambda run: any(each.first_step + len(each.rates) >= steps for each in run.told(StepsTrained))
+
+
+def happened(kind: type[Event], times: int = 1) -> Callable[[Run], bool]:
+    """A point: an event has come so often."""
+    return lambda run: len(run.told(kind)) >= times
+
+
+def probes_tried(run: Run) -> list[tuple[str | None, int]]:
+    """Which trials the journal has, by arm and the steps before."""
+    return [(each.arm, each.taken) for each in run.told(ProbeRan)]
+
+
+def same_outcome(run: Run, undisturbed: Run, but: Sequence[str] = ()) -> None:
+    """The run finished as if nothing had happened."""
+    result, expected = run.result(), undisturbed.result()
+    keys = ("state", "weights_sha256", "lr_by_step", "train_steps", "probe_steps", "validation_loss", "test")
+    for key in keys:
+        if key not in but:
+            assert result[key] == expected[key], key
