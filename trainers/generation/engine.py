@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 import torch
 from torch import Tensor, nn
 
+from trainers.errors import GenerationError
 from trainers.generation.board import Board
 from trainers.generation.cache_plan import CachePlan, available_memory
 from trainers.generation.counts import Counts
@@ -19,6 +20,9 @@ from trainers.generation.scheduler import Scheduler
 from trainers.generation.sequence import Sequence, TokenBytes
 from trainers.generation.sparse_attention.full import Full
 from trainers.generation.sparse_attention.method import Method
+from trainers.generation.tiers.fingerprint import Fingerprint
+from trainers.generation.tiers.keeping import Forgetting, Keeping
+from trainers.generation.tiers.tiers import Tiers
 from trainers.models.transformer import Transformer
 
 
@@ -29,7 +33,8 @@ class Engine:
     cache_bytes: limit of the key-value cache; None: `batch` sequences of `context` tokens. method: what a decoding step
     reads of the cache. pass_tokens: tokens a pass through the model, if so many are there; long prompts are cut to it.
     token_bytes: the bytes that a token stands for. formation: "asynchronous" forms each pass while the one before it
-    runs in a thread of its own, "synchronous" afterwards; `counts` has what was done.
+    runs in a thread of its own, "synchronous" afterwards; `counts` has what was done. tiers: where keys and values of
+    preempted sequences wait and those of conversations stay; without, they are computed again.
 
     `plan.statement()` says what memory the cache takes. Raises GenerationError if that is not there. Greedy tokens are
     the same in any batch and order, unless two logits are nearer to each other than float32 rounds: sums of a batch are
@@ -46,7 +51,10 @@ class Engine:
         pass_tokens: int = 512,
         token_bytes: TokenBytes | None = None,
         formation: Formation = "asynchronous",
+        tiers: Tiers | None = None,
     ) -> None:
+        if tiers and method and not isinstance(method, Full):
+            raise GenerationError("Sparse methods order the cache their own way; give the engine a method or tiers.")
         self.plan = CachePlan(
             len(model.blocks), model.key_value_heads, model.head_width, batch, context, limit=cache_bytes
         )
@@ -56,6 +64,7 @@ class Engine:
         self._model, self._context, self._batch = model, context, batch
         self._pass_tokens, self._token_bytes = pass_tokens, token_bytes
         self._worker = worker_for(formation)
+        self._tiers, self._fingerprint = tiers, Fingerprint(model)
         self.counts = Counts()
         self._method = None if isinstance(method, Full) else method  # full attention needs no reader a sequence
 
@@ -97,6 +106,8 @@ class Engine:
         request.check(f"Prompt {number + 1}", vocabulary, self._context, self.plan.tokens)
         if request.stop_strings and self._token_bytes is None:
             raise ValueError("Stop strings need an engine that is given token_bytes.")
+        if request.conversation is not None and self._tiers is None:
+            raise ValueError("Conversations need an engine that is given tiers.")
         return Sequence(number, request, self._cache, self._context)
 
     def _stream(self, sequences: list[Sequence]) -> Generator[Produced, None, None]:
@@ -112,10 +123,12 @@ class Engine:
     def _outcomes(self, sequences: list[Sequence], choose: Choose) -> Iterator[Outcome]:
         """What passes through the model tell, until every sequence has come to its end."""
         together = self._method is not None
-        scheduler = Scheduler(sequences, self._cache.pages, self._batch, self._pass_tokens, together)
+        keeping = self._keeping()
+        scheduler = Scheduler(sequences, self._cache.pages, self._batch, self._pass_tokens, together, keeping)
         passes = Passes(self._model, self._cache, Board(sequences, self._cache.keys.device), self._method, choose)
 
         def form() -> FormedPass | None:
+            keeping.check()
             parts = scheduler.next_pass()
             self.counts.passes += bool(parts)
             self.counts.tokens += sum(len(part.positions) for part in parts)
@@ -130,6 +143,12 @@ class Engine:
         finally:
             self.counts.preempted += scheduler.preempted
             scheduler.abandon()
+            keeping.end()
+
+    def _keeping(self) -> Forgetting:
+        if self._tiers is None:
+            return Forgetting()
+        return Keeping(self._cache, self._tiers, self._worker, self._fingerprint())
 
 
 @contextmanager

@@ -31,6 +31,22 @@ class KVCache:
         """Keys and values (key_value_heads, tokens, head_width) of these places in order: of one place a view."""
         return _joined(self.keys[layer], places), _joined(self.values[layer], places)
 
+    def gather(self, places: Sequence[range]) -> tuple[Tensor, Tensor]:
+        """A copy on the CPU of these places in order: keys and values (layers, key_value_heads, tokens, head_width)."""
+        keys, values = (
+            torch.cat([pool[:, :, place.start : place.stop] for place in places], 2)
+            for pool in (self.keys, self.values)
+        )
+        return keys.cpu(), values.cpu()
+
+    def scatter(self, places: Sequence[range], keys: Tensor, values: Tensor) -> None:
+        """Store the first of what `gather` gave at these places in order; it goes to the device in one piece."""
+        count = sum(map(len, places))
+        for pool, given in ((self.keys, keys), (self.values, values)):
+            parts = given[:, :, :count].to(pool.device).split([len(place) for place in places], 2)
+            for place, part in zip(places, parts, strict=True):
+                pool[:, :, place.start : place.stop] = part
+
 
 class PageTable:
     """Where one sequence's tokens are stored, in order."""

@@ -14,7 +14,8 @@ class Request:
 
     temperature: 0 takes the likeliest token, otherwise one is drawn from softmax(logits / temperature), of which only
     the likeliest tokens that hold `top_p` of the probability are kept (nucleus sampling, arXiv 1904.09751). What is
-    drawn depends on `seed` and not on other requests. stop_strings: bytes, found wherever tokens are cut.
+    drawn depends on `seed` and not on other requests. stop_strings: bytes, found wherever tokens are cut. conversation:
+    a name; a later request of the same name goes on from what this one stored, as far as both begin with the same.
     """
 
     prompt: tuple[int, ...]
@@ -25,6 +26,7 @@ class Request:
     stop_tokens: frozenset[int] = frozenset()
     stop_strings: tuple[bytes, ...] = ()
     log_probabilities: bool = False
+    conversation: str | None = None
 
     def slots(self, context: int) -> int:
         """Tokens that it stores at most; the last one produced is never stored."""

@@ -12,6 +12,7 @@ from trainers.generation.kv_cache import pages_for
 from trainers.generation.length_prediction import LengthPrediction
 from trainers.generation.pages import Pages
 from trainers.generation.sequence import Sequence
+from trainers.generation.tiers.keeping import Forgetting
 
 SPARE = 256
 """Tokens that a sequence gets room for beyond those it has, so that most stay in one stretch of the cache."""
@@ -42,16 +43,22 @@ class Scheduler:
 
     together: a sequence has room for all it may need, in consecutive slots, from its beginning to its end. Otherwise
     it is admitted if what it and the others are expected to need fits, and grows; where that was wrong, the youngest
-    sequence is put back into the queue. preempted: how often that was.
+    sequence is put back into the queue. preempted: how often that was. keeping: told of whoever leaves and comes.
     """
 
     def __init__(
-        self, sequences: Iterable[Sequence], pages: Pages, batch: int, pass_tokens: int, together: bool
+        self,
+        sequences: Iterable[Sequence],
+        pages: Pages,
+        batch: int,
+        pass_tokens: int,
+        together: bool,
+        keeping: Forgetting,
     ) -> None:
         self._waiting = deque(sequences)
         self._running: list[Sequence] = []  # from the oldest to the youngest
         self._pages, self._batch, self._pass_tokens, self._together = pages, batch, pass_tokens, together
-        self._lengths = LengthPrediction()
+        self._keeping, self._lengths = keeping, LengthPrediction()
         self.preempted = 0
 
     @property
@@ -102,12 +109,14 @@ class Scheduler:
 
     def _leave(self, sequence: Sequence) -> None:
         self._lengths.learn(len(sequence.completion.tokens) if sequence.completion else sequence.planned)
+        self._keeping.finished(sequence)
         sequence.table.release()
 
     def _keep_room(self, sequence: Sequence) -> None:
         """See to it that the sequence's tokens can be stored, at the cost of younger ones or, at last, of itself."""
         while sequence in self._running and not self._grow(sequence):
             youngest = self._running.pop()
+            self._keeping.preempted(youngest)
             youngest.preempt()
             self._waiting.appendleft(youngest)
             self.preempted += 1
@@ -119,6 +128,7 @@ class Scheduler:
     def _admit(self) -> None:
         while self._waiting and len(self._running) < self._batch and self._has_room(self._waiting[0]):
             self._running.append(self._waiting.popleft())
+            self._keeping.admitted(self._running[-1])
 
     def _has_room(self, sequence: Sequence) -> bool:
         if self._together:

@@ -9,6 +9,7 @@ from trainers.generation.kv_cache import KVCache
 from trainers.generation.requests import Request
 from trainers.generation.scheduler import Part, Scheduler
 from trainers.generation.sequence import Sequence
+from trainers.generation.tiers.keeping import Forgetting
 
 CONTEXT = 26 * PAGE
 PAGES = 28
@@ -24,7 +25,7 @@ def served(
     """
     cache = KVCache(CachePlan(1, 1, 1, batch, CONTEXT, limit=PAGES * PAGE * 8), torch.device("cpu"))
     sequences = [request_of(number, *shape, (ends or {}).get(number), cache) for number, shape in enumerate(shapes)]
-    scheduler, passes, seen = Scheduler(sequences, cache.pages, batch, pass_tokens, together), [], 0
+    scheduler, passes, seen = Scheduler(sequences, cache.pages, batch, pass_tokens, together, Forgetting()), [], 0
     while parts := scheduler.next_pass():
         passes.append(parts)
         check_pass(parts, batch, pass_tokens, together)
