@@ -24,17 +24,14 @@ def attend_runs(queries: NDArray[np.float32], keys: Tensor, values: Tensor, runs
 
 
 def _compiled(queries: NDArray[np.float32], keys: Tensor, values: Tensor, runs: Runs) -> NDArray[np.float32]:
-    from trainers.generation.attention_kernel import LOWEST, attend_share, merge_shares  # numba loads slowly
+    from trainers.generation.attention_kernel import attend_share, merge_shares, room_for  # numba loads slowly
 
-    rows = _by_row(queries, runs)
-    edges = np.concatenate([[0], np.cumsum(runs.tokens())])
-    shares = shares_of(int(edges[-1]) * rows[0].size)
-    shape = (runs.rows + shares - 1, rows.shape[1])
-    highest, total = np.full(shape, LOWEST), np.zeros(shape, np.float32)
-    summed = np.zeros((*shape, rows.shape[2]), np.float32)
-    stored = rows, keys.numpy(), values.numpy(), runs.starts, runs.lengths, runs.offsets
-    in_shares(lambda share: attend_share(share, shares, *stored, edges, highest, total, summed), shares)
-    return merge_shares(shares, edges, highest, total, summed).reshape(queries.shape)
+    known = runs.known
+    shares = shares_of(int(runs.lengths.sum()) * queries.shape[1] // len(keys) * keys.shape[2])
+    rows, edges, *parts = room_for(np.ascontiguousarray(queries, np.float32), runs.lengths, runs.offsets, shares)
+    stored = keys.numpy(), values.numpy(), runs.starts, runs.lengths, runs.offsets, known.places, known.values
+    in_shares(lambda share: attend_share(share, shares, rows, *stored, edges, *parts), shares)
+    return merge_shares(shares, edges, *parts).reshape(queries.shape)
 
 
 def attend_runs_torch(queries: NDArray[np.float32], keys: Tensor, values: Tensor, runs: Runs) -> NDArray[np.float32]:
@@ -43,17 +40,11 @@ def attend_runs_torch(queries: NDArray[np.float32], keys: Tensor, values: Tensor
     rows = torch.arange(runs.rows, device=keys.device)[:, None] % keys.shape[0]
     gathered = torch.from_numpy(slots).to(keys.device)
     mask = torch.from_numpy(there).to(keys.device)[:, None]
-    scaled = torch.from_numpy(_by_row(queries, runs)).to(keys.device)
-    scores = scaled @ keys[rows, gathered].float().transpose(1, 2)
+    asked = torch.from_numpy(queries).to(keys.device).reshape(runs.rows, -1, keys.shape[2]) / math.sqrt(keys.shape[2])
+    scores = asked @ keys[rows, gathered].float().transpose(1, 2)
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
     attended = (weights @ values[rows, gathered].float()).cpu().numpy()
     return np.asarray(attended, np.float32).reshape(queries.shape)
-
-
-def _by_row(queries: NDArray[np.float32], runs: Runs) -> NDArray[np.float32]:
-    """Queries (batch, heads, width) as scaled ones (rows, group, width)."""
-    width = queries.shape[-1]
-    return np.ascontiguousarray(queries, np.float32).reshape(runs.rows, -1, width) * np.float32(1 / math.sqrt(width))
 
 
 def _padded(runs: Runs) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

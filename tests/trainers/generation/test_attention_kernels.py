@@ -1,6 +1,7 @@
 """Attention over runs: the compiled and the torch way against softmax taken in float64, whatever the runs are like."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from trainers.generation import kernels, threads
-from trainers.generation.attention_kernel import exponential
 from trainers.generation.kernels import attend_runs, attend_runs_torch
-from trainers.generation.runs import Runs
+from trainers.generation.runs import Runs, Scores
+from trainers.generation.scoring import exponential
 
 Floats = NDArray[np.float32]
 WAYS = [attend_runs, attend_runs_torch]
@@ -74,6 +75,40 @@ def test_both_ways_equal_the_plain_softmax(
         attended = way(queries, torch.from_numpy(keys), torch.from_numpy(values), runs)
     assert attended.dtype == np.float32
     np.testing.assert_allclose(attended, plainly(queries, keys, values, runs), atol=2e-5)
+
+
+@given(seed=st.integers(0, 2**32 - 1), batch=st.integers(1, 3), shares=st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_scores_that_are_known_give_the_same(seed: int, batch: int, shares: int) -> None:
+    queries, keys, values, runs = problem(seed, batch, key_value_heads=2, group=3, width=16, slots=200)
+    known = replace(runs, scores=scored(np.random.default_rng(seed), queries, keys, runs))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "shares_of", lambda _: shares)
+        attended = attend_runs(queries, torch.from_numpy(keys), torch.from_numpy(values), known)
+    np.testing.assert_allclose(attended, plainly(queries, keys, values, runs), atol=2e-5)
+
+
+def scored(rng: np.random.Generator, queries: Floats, keys: Floats, runs: Runs) -> Scores:
+    """Scores of about half of the runs."""
+    shared = len(keys)
+    group = queries.shape[1] // shared
+    places, values = np.full(len(runs.starts), -1), [np.zeros((group, 1), np.float32)]
+    for row in range(runs.rows):
+        sequence, head = divmod(row, shared)
+        scaled = queries[sequence, head * group : (head + 1) * group] / np.float32(np.sqrt(queries.shape[2]))
+        for run in range(runs.offsets[row], runs.offsets[row + 1]):
+            if rng.random() < 0.5:
+                begin, length = runs.starts[run], runs.lengths[run]
+                places[run] = sum(each.shape[1] for each in values)
+                values.append(scaled @ keys[head, begin : begin + length].T)
+    return Scores(places, np.concatenate(values, 1))
+
+
+def test_keys_of_known_scores_are_not_read() -> None:
+    keys, values = torch.full((1, 40, 4), torch.nan), torch.arange(160.0).reshape(1, 40, 4)
+    runs = Runs(np.array([8]), np.array([24]), np.array([0, 1]), Scores(np.array([2]), np.ones((1, 26), np.float32)))
+    attended = attend_runs(np.ones((1, 1, 4), np.float32), keys, values, runs)
+    np.testing.assert_allclose(attended[0, 0], values[0, 8:32].mean(0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("way", WAYS)

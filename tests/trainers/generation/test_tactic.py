@@ -46,7 +46,7 @@ def test_late_tokens_are_clustered_when_enough_are_there_and_layers_take_turns()
     for layer in (0, 3):
         store = store_of(200, room=100)
         index = ClusterIndex(store, settings, patience=layer)
-        assert index.bounds.tolist() == [0, 4, 184, 184, 200]
+        assert index.bounds == (0, 4, 184, 184, 200)
         clusters, steps = index.means.shape[1], 0
         while index.means.shape[1] == clusters:
             store.length += 1

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trainers.generation.sparse_attention.clustering import cluster
 from trainers.generation.sparse_attention.method import LayerStore
@@ -45,10 +44,10 @@ class ClusterIndex:
         return self._store.first + self._store.length
 
     @property
-    def bounds(self) -> NDArray[np.int64]:
+    def bounds(self) -> tuple[int, int, int, int, int]:
         """The slots at which the sequence, its clusters, its tail and its recent tokens begin, and its end."""
         first, settings = self._store.first, self._settings
-        return np.array([first, first + settings.sinks, self.tail, self.end - settings.recent, self.end], np.int64)
+        return first, first + settings.sinks, self.tail, self.end - settings.recent, self.end
 
     def update(self) -> None:
         """Cluster the oldest tokens of the tail if that is due."""

@@ -71,7 +71,7 @@ class _OrderReader(Reader):
         """The tokens (length,) that one head reads."""
         scores = (keys @ query).astype(np.float64)
         weights = np.exp(scores - scores.max())
-        first, begin, _, recent, end = self._index.bounds - self._store.first
+        first, begin, _, recent, end = (bound - self._store.first for bound in self._index.bounds)
         always = np.concatenate([np.arange(first, begin), np.arange(recent, end)])
         order = np.concatenate([always, self._order(row, query, weights, begin, recent)])
         head = len(always) + int(self._method.exact_head * len(keys))

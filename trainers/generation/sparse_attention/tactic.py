@@ -3,7 +3,6 @@
 Of the error of a head's output this is a bound: 2 (1 - mass) max ‖v‖.
 """
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +10,8 @@ import torch
 from torch import Tensor
 
 from trainers.errors import GenerationError
-from trainers.generation.runs import Runs
+from trainers.generation.runs import Runs, Scores
+from trainers.generation.scoring import by_row
 from trainers.generation.sparse_attention.audit import InnerTarget, Report, Trust
 from trainers.generation.sparse_attention.choosing import choose
 from trainers.generation.sparse_attention.cluster_index import ClusterIndex, ClusterSettings
@@ -26,9 +26,9 @@ class Tactic(Method):
     """target: share of each head's attention mass. samples: keys that a step scores to estimate a group's mass.
 
     dense_share: share of tokens from which on reading all is as fast; 1: all are never read. audit_every: steps between
-    exact checks, each of one key-value head, with more of them in the beginning; what they find is in `report`. A layer
-    that they find far below the target reads all until they no longer do. Raises GenerationError for a target outside
-    (0, 1], and when keys are not on the CPU in float32.
+    exact checks, each of one key-value head, with more of them in the beginning (0: no checks); what they find is in
+    `report`. A layer that they find far below the target reads all until they no longer do. Raises GenerationError for
+    a target outside (0, 1], and when keys are not on the CPU in float32.
     """
 
     target: float = 0.9
@@ -55,7 +55,7 @@ class TacticReader(Reader):
         self._everything = FullReader(store)
         self._target = InnerTarget(method.target)
         self._trust = Trust(method.target)
-        self._random = np.random.default_rng((method.clusters.seed, layer))
+        self._phase = float(np.random.default_rng((method.clusters.seed, layer)).random())
         self._steps = self._audits = 0
 
     def select(self, queries: Floats) -> Runs:
@@ -64,11 +64,10 @@ class TacticReader(Reader):
         self.needed = None
         if not self._index.means.shape[1] or not (self._trusted or self._audit_due):
             return self._everything.select(queries)
-        scaled = self._by_group(queries)
-        runs = self._chosen(scaled)
+        runs, tokens = self._chosen(queries)
         if self._audit_due:
-            self._audit(scaled, runs)
-        few = runs.lengths.sum() <= self._method.dense_share * self._store.length * runs.rows
+            self._audit(queries, runs)
+        few = tokens <= self._method.dense_share * self._store.length * runs.rows
         return runs if few and self._trusted else self._everything.select(queries)
 
     @property
@@ -79,27 +78,24 @@ class TacticReader(Reader):
     def _audit_due(self) -> bool:
         """At steps 1, 2, 4, 8 … at first; then layers audit at different steps."""
         every, steps = self._method.audit_every, self._steps
-        return (steps < every and steps.bit_count() == 1) or (steps + self._layer) % every == 0
+        return every > 0 and ((steps < every and steps.bit_count() == 1) or (steps + self._layer) % every == 0)
 
-    def _chosen(self, queries: Floats) -> Runs:
-        index, offsets = self._index, self._random.random(len(queries), np.float32)
-        starts, lengths, rows, self.needed = choose(
-            queries, self._keys, index.means, index.starts, index.sizes, index.bounds, self._target.value,
-            self._method.samples, offsets,
+    def _chosen(self, queries: Floats) -> tuple[Runs, int]:
+        """What clusters to read, and how many tokens that is."""
+        index, phase = self._index, self._phase + self._steps * len(self._keys)
+        starts, lengths, rows, places, scores, self.needed, tokens = choose(
+            np.ascontiguousarray(queries), self._keys, index.means, index.starts, index.sizes, index.bounds,
+            self._target.value, self._method.samples, phase,
         )  # fmt: skip
-        return Runs(starts, lengths, rows)
-
-    def _by_group(self, queries: Floats) -> Floats:
-        """Scaled, (key_value_heads, group, width)."""
-        width = queries.shape[1]
-        return queries.reshape(len(self._keys), -1, width) * np.float32(1 / math.sqrt(width))
+        return Runs(starts, lengths, rows, Scores(places, scores)), tokens
 
     def _audit(self, queries: Floats, runs: Runs) -> None:
         """One key-value head's exact attained masses; heads take turns."""
         row = self._audits % runs.rows
         self._audits += 1
         stored = slice(self._store.first, self._store.first + self._store.length)
-        weights = torch.from_numpy(self._keys[row, stored] @ queries[row].T).double().softmax(0).numpy()
+        scores = self._keys[row, stored] @ by_row(np.ascontiguousarray(queries), runs.rows)[row].T
+        weights = torch.from_numpy(scores).double().softmax(0).numpy()
         masses = weights[mask_of(runs, self._store)[row]].sum(0)
         self._method.report.add(self._layer, row * len(masses), masses)
         self._trust.learn(masses)
