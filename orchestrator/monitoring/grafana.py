@@ -49,7 +49,7 @@ def _panel(number: int, panel: Panel) -> Json:
             "overrides": [],
         },
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
-        "targets": [_target(letter, metric) for letter, metric in zip("ABC", panel.metrics, strict=False)],
+        "targets": [_target(letter, metric) for letter, metric in zip("ABCD", panel.metrics, strict=False)],
     }
 
 

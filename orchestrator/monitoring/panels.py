@@ -25,6 +25,8 @@ class Panel:
 
 LEARNING_RATE = Metric("learning_rate", "rate", meaning="learning rate of the last real step", logarithmic=True)
 TRAIN_LOSS = Metric("train_loss", "training", meaning="mean training loss of the last steps, over ranks")
+PROBE_LOSS = Metric("probe_loss", "probe", meaning="mean training loss at the end of the last probe, over ranks")
+PROBE_RATE = Metric("probe_rate", "probe", meaning="learning rate at the end of the last probe", logarithmic=True)
 VALIDATION_LOSS = Metric("validation_loss", "validation", meaning="loss on the validation split")
 FORECAST_LOSS = Metric("forecast_loss", "forecast", meaning="loss that the last probe let expect")
 STAGE = Metric("stage", "stage", meaning="stage of the learning-rate policy")
@@ -46,8 +48,8 @@ RANK_LOSS = Metric("rank_train_loss", "loss by rank", meaning="training loss of 
 RANK_STEP_SECONDS = Metric("rank_step_seconds", "step by rank", "s", "seconds a step of one rank's last call")
 
 PANELS = (
-    Panel("Losses", (TRAIN_LOSS, VALIDATION_LOSS, FORECAST_LOSS)),
-    Panel("Learning rate", (LEARNING_RATE,)),
+    Panel("Losses", (TRAIN_LOSS, VALIDATION_LOSS, FORECAST_LOSS, PROBE_LOSS)),
+    Panel("Learning rate", (LEARNING_RATE, PROBE_RATE)),
     Panel("Steps", (STEP, STEPS_LEFT)),
     Panel("Stage", (STAGE,)),
     Panel("Steps per second", (STEPS_A_SECOND,)),

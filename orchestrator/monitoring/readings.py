@@ -52,6 +52,9 @@ class Readings:
             case ProbeRan():
                 self._probe_steps += len(event.rates)
                 yield panels.STAGE, {}, float(event.stage)
+                if event.rates and event.train_losses:
+                    yield panels.PROBE_RATE, {}, event.rates[-1]
+                    yield panels.PROBE_LOSS, {}, fmean(event.train_losses[-_LAST_LOSSES:])
             case ArmTakenUp():
                 self._probe_steps -= len(event.rates)
                 self._useful.append((event.first_step, len(event.rates), event.seconds))

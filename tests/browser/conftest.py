@@ -110,7 +110,8 @@ def mlflow_address(finished_runs: Path, tmp_path_factory: pytest.TempPathFactory
     store = f"sqlite:///{finished_runs}/outputs/mlflow.db"
     command = [mlflow, "ui", "--workers", "1", "--port", str(port), "--backend-store-uri", store]
     with (tmp_path_factory.mktemp("mlflow") / "output.txt").open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+        quiet = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # it would start eight processes more
+        process = subprocess.Popen(command, env=quiet, stdout=output, stderr=output, start_new_session=True)
     yield f"http://127.0.0.1:{port}"
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(timeout=30)
