@@ -5,7 +5,7 @@ Each step is judged by simulation. The search for structure (stage I) knows no i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import monotonic
@@ -40,9 +40,9 @@ class Improvement:
     periodic: bool
     deadline: float
 
-    def first(self, schedule: Schedule) -> Draft | None:
+    def first(self, schedule: Schedule, grid: Sequence[float] = GRID) -> Draft | None:
         """With the best of all choices of one share a resource; None if streams would wait for each other for ever."""
-        choices = (uniform(self.device, choice) for choice in uniform_choices(self.device))
+        choices = (uniform(self.device, choice) for choice in uniform_choices(self.device, grid))
         drafts = [found for shares in choices if (found := self._draft(schedule, shares))]
         return min(drafts, key=lambda draft: draft.period, default=None)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from trainers.overlap.operations import Operation, OperationGraph, Resource
 from trainers.overlap.rewriting import split
 
+COMPUTE, MEMORY, NETWORK = Resource.COMPUTE, Resource.MEMORY, Resource.NETWORK
 KQV, DECODE, PREFILL, OUT, UP_GATE, DOWN = "KQV", "decode attention", "prefill attention", "O", "up+gate", "down"
 SUM_O, SUM_DOWN, GATHER_ATTENTION, GATHER_O = "sum O", "sum down", "gather attention", "gather O"
 
@@ -21,22 +22,18 @@ def layer(batch: int, prompts_from: int, network: bool = True) -> OperationGraph
 
     network: False on one device, where nothing is to be summed.
     """
-
-    def operation(name: str, resource: Resource, *inputs: str, **options: object) -> Operation:
-        return replace(Operation(name, resource, inputs, duplicable=name != PREFILL), **options)  # type: ignore[arg-type]
-
-    before, after = (SUM_O, SUM_DOWN) if network else (OUT, DOWN)
-    sums = [operation(SUM_O, Resource.NETWORK, OUT), operation(SUM_DOWN, Resource.NETWORK, DOWN)] if network else []
+    o, down = (SUM_O, SUM_DOWN) if network else (OUT, DOWN)
+    sums = [Operation(SUM_O, NETWORK, (OUT,), duplicable=True), Operation(SUM_DOWN, NETWORK, (DOWN,), duplicable=True)]
     return OperationGraph(
         [
-            operation(KQV, Resource.COMPUTE, after=(after,)),
-            operation(DECODE, Resource.MEMORY, KQV),
-            operation(PREFILL, Resource.MEMORY, KQV, tokens=(prompts_from, batch)),
-            operation(OUT, Resource.COMPUTE, DECODE, PREFILL),
-            *sums[:1],
-            operation(UP_GATE, Resource.COMPUTE, before),
-            operation(DOWN, Resource.COMPUTE, UP_GATE),
-            *sums[1:],
+            Operation(KQV, COMPUTE, after=(down,), duplicable=True),
+            Operation(DECODE, MEMORY, (KQV,), duplicable=True),
+            Operation(PREFILL, MEMORY, (KQV,), tokens=(prompts_from, batch)),
+            Operation(OUT, COMPUTE, (DECODE, PREFILL), duplicable=True),
+            *(sums[:1] if network else []),
+            Operation(UP_GATE, COMPUTE, (o,), duplicable=True),
+            Operation(DOWN, COMPUTE, (UP_GATE,), duplicable=True),
+            *(sums[1:] if network else []),
         ],
         batch,
     )
@@ -55,7 +52,7 @@ def gathered(graph: OperationGraph, pieces: Collection[str]) -> OperationGraph:
         )
         if operation.name not in pieces:
             return [operation]
-        gather = replace(operation, name=operation.name.replace(OUT, GATHER_ATTENTION, 1), resource=Resource.NETWORK)
+        gather = replace(operation, name=operation.name.replace(OUT, GATHER_ATTENTION, 1), resource=NETWORK)
         return [gather, replace(operation, inputs=(gather.name,))]
 
     return OperationGraph((each for operation in graph.operations for each in rewritten(operation)), graph.batch)
@@ -63,9 +60,9 @@ def gathered(graph: OperationGraph, pieces: Collection[str]) -> OperationGraph:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How a layer is cut: the batch in two halves at token `half`, attention and KQV at `attention` too.
+    """How a layer is cut: the batch in two parts at token `half`; attention and KQV at the tokens `attention` too.
 
-    gather: halves (0, 1) whose O has the form all-gather → O → all-gather. sums: further cuts of the last all-reduce.
+    gather: parts (0, 1) whose O has the form all-gather → O → all-gather. sums: further cuts of the last all-reduce.
     """
 
     batch: int
@@ -82,12 +79,3 @@ class Pipeline:
         cut = split(whole, cuts)
         bounds = ((0, self.half), (self.half, self.batch))
         return gathered(cut, {f"{OUT}[{begin}:{end}]" for begin, end in (bounds[half] for half in self.gather)})
-
-
-SHIPPED = {
-    "70B, 2048 tokens": Pipeline(2048, 640, (256, 1408), gather=(0,), sums=(1408,)),
-    "70B, 1024 tokens": Pipeline(1024, 384, (256, 640), gather=(0,), sums=(640,)),
-    "8B, 1024 tokens": Pipeline(1024, 384, ()),
-    "Mixtral, 4096 tokens": Pipeline(4096, 2048, (1024, 3072), gather=(0,), sums=(3072,)),
-}
-"""Pipelines as NanoFlow's public repository ships them for one device or eight."""

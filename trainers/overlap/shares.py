@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from trainers.overlap.operations import Resource
 from trainers.overlap.simulator import Device
 
 GRID = tuple(tenth / 10 for tenth in range(1, 10))
+COARSE_GRID = GRID[1:6:2]
 
 
 def uniform(device: Device, by_resource: dict[Resource, float]) -> dict[str, float]:
@@ -16,10 +17,10 @@ def uniform(device: Device, by_resource: dict[Resource, float]) -> dict[str, flo
     return {each.name: by_resource.get(each.resource, 1.0) for each in device.graph.operations}
 
 
-def uniform_choices(device: Device) -> Iterator[dict[Resource, float]]:
+def uniform_choices(device: Device, grid: Sequence[float] = GRID) -> Iterator[dict[Resource, float]]:
     """All combinations of one share a resource that compete with compute and leave it something."""
     rivals = partners(device)
-    for shares in product(GRID, repeat=len(rivals)):
+    for shares in product(grid, repeat=len(rivals)):
         if sum(shares) < 1:
             yield dict(zip(rivals, shares, strict=True))
 
