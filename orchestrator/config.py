@@ -34,7 +34,8 @@ class ClusterConfig:
 
     probe_replicas: spare copies of the whole job that make probes side by side with it. max_failures: of workers, one
     after another without progress in between, before the run ends. hang_seconds: how much longer than usual steps may
-    take before workers count as hung; None: five times as long as usual, and 30 s at least.
+    take before workers count as hung; None: five times as long as usual, and 30 s at least. elastic: whether fewer
+    workers go on where a node is lost; node_seconds: how long a lost node is waited for otherwise.
     """
 
     address: str
@@ -45,6 +46,8 @@ class ClusterConfig:
     probe_replicas: int = 0
     max_failures: int = 3
     hang_seconds: float | None = None
+    elastic: bool = False
+    node_seconds: float = 60.0
 
 
 @dataclass
@@ -296,6 +299,7 @@ def _check_ranges(config: Config) -> None:
     _require(cluster.max_failures >= 0, "cluster.max_failures", cluster.max_failures, "0 or more")
     seconds = cluster.hang_seconds
     _require(seconds is None or seconds > 0, "cluster.hang_seconds", seconds, "above 0, or null")
+    _require(cluster.node_seconds >= 0, "cluster.node_seconds", cluster.node_seconds, "0 or more")
     every = config.snapshot_every_steps
     _require(every is None or every >= 1, "snapshot_every_steps", every, "at least 1, or null for stage ends only")
     _require(config.seed >= 0, "seed", config.seed, "0 or more")

@@ -1,9 +1,12 @@
 """What follows from a failure within a launch: new workers, a lower rate and new workers, or the end of the run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic, sleep
 
+from orchestrator.cluster.connection import NoRoomError
 from orchestrator.cluster.failures import JobFailed
+from orchestrator.cluster.nodes import ranks_held
+from orchestrator.config import Config
 from orchestrator.events import (
     ArmTakenUp,
     ProbeRan,
@@ -20,6 +23,7 @@ from orchestrator.run_state import classified
 
 LONGEST_PAUSE = 30.0  # seconds
 MOST_HALVINGS = 3  # of one stage's rates
+_LOOK_SECONDS = 1.0  # between two looks for a lost node
 _PROGRESS = (ProbeRan, SnapshotSaved)  # what is not lost by a further failure
 
 
@@ -35,12 +39,13 @@ class _Failed:
 
 
 class Recovery:
-    """Counts failures without progress in between: after `most` of them the run ends."""
+    """Counts failures without progress in between: after `max_failures` of them the run ends."""
 
-    def __init__(self, most: int, recording: Recording) -> None:
-        self._most, self._recording = most, recording
+    def __init__(self, config: Config, recording: Recording) -> None:
+        self._config, self._recording = config, recording
         self._resumed = len(recording.events) > 1  # a new run has only begun
         self._failures = 0
+        self._workers = config.cluster.workers
         self._seen = len(recording.events)  # how many events there were at the last failure
         self._failed: _Failed | None = None
 
@@ -48,6 +53,24 @@ class Recovery:
     def goes_on(self) -> bool:
         """Whether the next workers take up what others have begun."""
         return self._resumed or self._failed is not None
+
+    def staffed(self) -> Config:
+        """The configuration for the next workers: fewer of them where it is elastic and the cluster holds no more."""
+        cluster = self._config.cluster
+        if not cluster.elastic or not self.goes_on:
+            return self._config
+        copies = 1 + cluster.probe_replicas
+        held = ranks_held(cluster.cpus_per_worker, cluster.gpus_per_worker) // copies
+        workers = max(1, min(cluster.workers, held))
+        if workers < self._workers:
+            self._recording.emit(
+                Warned(
+                    f"the cluster holds {workers} of {cluster.workers} workers: a step sees fewer samples from now on, "
+                    "so that losses and weights are not those of an undisturbed run"
+                )
+            )
+        self._workers = workers
+        return replace(self._config, cluster=replace(cluster, workers=workers))
 
     def factor_at(self, stage: int, step: int) -> float:
         """What a stage's scheduled rates are multiplied by in a training that begins at a step."""
@@ -58,10 +81,14 @@ class Recovery:
         """Whether new workers are to go on after this error; makes a pause that grows with the failures in a row."""
         if not classified(error).again:
             return False
-        if isinstance(error, TrainingDiverged):
-            return self._lowers(error)
-        assert isinstance(error, JobFailed)
-        return self._replaces(error)
+        match error:
+            case NoRoomError():
+                return self._waits()
+            case TrainingDiverged():
+                return self._lowers(error)
+            case JobFailed():
+                return self._replaces(error)
+        return False
 
     def taken_up(self, step: int, snapshot: str | None) -> None:
         """The run stands at a snapshot, or at its beginning, and goes on: say so."""
@@ -79,12 +106,19 @@ class Recovery:
         progressed = any(isinstance(event, _PROGRESS) for event in self._recording.events[self._seen :])
         self._seen = len(self._recording.events)
         self._failures = 1 if progressed else self._failures + 1
-        if self._failures > self._most:
+        if self._failures > (most := self._config.cluster.max_failures):
             return False
         self._failed = _Failed(error.kind, error.rank, str(error), error.log, error.noticed)
-        count = f", failure {self._failures} of at most {self._most} in a row" if self._failures > 1 else ""
+        count = f", failure {self._failures} of at most {most} in a row" if self._failures > 1 else ""
         self._recording.emit(Warned(f"{error}; new workers go on from the newest snapshot{count}"))
         sleep(min(2.0 ** (self._failures - 1) - 1, LONGEST_PAUSE))
+        return True
+
+    def _waits(self) -> bool:
+        """There was room for the workers that failed: a node is gone, and may come back."""
+        if self._failed is None or monotonic() - self._failed.noticed > self._config.cluster.node_seconds:
+            return False
+        sleep(_LOOK_SECONDS)
         return True
 
     def _lowers(self, error: TrainingDiverged) -> bool:

@@ -4,6 +4,7 @@ import errno
 from dataclasses import dataclass
 from enum import StrEnum
 
+from orchestrator.cluster.connection import NoRoomError
 from orchestrator.cluster.failures import JobFailed, Kind
 from orchestrator.errors import UserError
 from orchestrator.execution import TrainingDiverged
@@ -40,6 +41,8 @@ def classified(error: BaseException | None) -> Outcome:
             return Outcome(RunState.FINISHED, None, 0)
         case Stopped():
             return Outcome(RunState.KILLED, str(error), 128 + error.number)
+        case NoRoomError():
+            return Outcome(RunState.FAILED, str(error), 2, again=True)
         case UserError():
             return Outcome(RunState.FAILED, str(error), 2)
         case JobFailed():

@@ -40,14 +40,14 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
 
     Workers that fail are replaced, and their training taken up, as long as there is progress in between.
     """
-    recovery = Recovery(config.cluster.max_failures, recording)
+    recovery = Recovery(config, recording)
     patience = Patience(config.cluster.hang_seconds)
     with connect(cluster_options(config)) as cluster:
         for remark in cluster.warnings:
             recording.emit(Warned(remark))
         while True:
             try:
-                with _jobs(config, run_id, recording, patience) as (job, replicas):
+                with _jobs(recovery.staffed(), run_id, recording, patience) as (job, replicas):
                     return _trained(config, folder, recording, recovery, job, replicas)
             except Exception as error:
                 if not recovery.allows(error):
@@ -162,6 +162,7 @@ def job_spec(config: Config, run_id: str, choice: PlanChoice | None = None) -> J
         pins=choice.pins,
         plans=choice.plans,
         interface=_interface(config),
+        elastic=config.cluster.elastic,
         planned_options={
             "transport": config.communication.transport,
             "threshold_bytes": config.communication.threshold_bytes,

@@ -24,6 +24,10 @@ ANSWER_SECONDS = 5.0  # a cluster that lives answers within this time
 CLIENT_PORT = 10001
 
 
+class NoRoomError(UserError):
+    """The cluster cannot hold the workers as it is now."""
+
+
 @dataclass(frozen=True)
 class ClusterOptions:
     """Where the workers run, and what they need.
@@ -91,7 +95,7 @@ def check_capacity(workers: int, cpus: float, gpus: float, resources: dict[str, 
     for name, each in (("CPU", cpus), ("GPU", gpus)):
         have = resources.get(name, 0.0)
         if total * each > have:
-            raise UserError(
+            raise NoRoomError(
                 f"{who} need {total} × {each:g} {name}, have {have:g}; ask for fewer "
                 f"{'replicas' if replicas else 'workers'} or for less than cluster.{name.lower()}s_per_worker={each:g}"
             )

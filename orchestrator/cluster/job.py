@@ -153,17 +153,23 @@ class Job:
                     (folder / name).write_bytes(content)
 
     def load(self, folder: Path, content: Json) -> int:
-        """Take up a state that `save` wrote and `verified` has read; returns its step."""
-        if (saved_by := content.get("world_size")) != self._spec.world_size:
+        """Take up a state that `save` wrote and `verified` has read; returns its step.
+
+        Saved by another number of workers, in an elastic job: each takes the random generators of its rank, or, where
+        there are more workers now, of its rank modulo the earlier number.
+        """
+        saved_by: int = content.get("world_size", 0)
+        if saved_by != self._spec.world_size and not self._spec.elastic:
             raise UserError(
                 f"{folder} was saved by {saved_by} workers and this job has {self._spec.world_size}; "
                 f"go on with cluster.workers={saved_by}"
             )
         if self._shares(folder):
-            step: int = every(self._workers.call("read_parts", folder))
+            step: int = every(self._workers.call("read_parts", folder, saved_by))
         else:
-            names = [SHARED_FILE, *(rank_file(rank) for rank in range(self._spec.world_size))]
-            step = every(self._workers.call("receive_parts", {name: (folder / name).read_bytes() for name in names}))
+            names = [SHARED_FILE, *(rank_file(rank) for rank in range(saved_by))]
+            files = {name: (folder / name).read_bytes() for name in names}
+            step = every(self._workers.call("receive_parts", files, saved_by))
         return step
 
     def weights_sha256(self) -> str:

@@ -19,6 +19,7 @@ class JobSpec:
     share_folder: whether the nodes see the driver's snapshot folder; None finds out.
     pins: a Ray resource for each rank that ties it to its place; empty: anywhere. plans: what gradients travel by, in
     JSON form; empty: the backend's own way. interface: of the data. planned_options: how plans are carried out.
+    elastic: whether a state that another number of ranks has saved may be taken up.
     place_seconds: how long to wait for room on a busy cluster. peer_seconds: how long a rank waits for another in a
     collective. call_seconds: how long the driver waits for any one answer.
     """
@@ -37,6 +38,7 @@ class JobSpec:
     plans: list[Json] = field(default_factory=list)
     interface: str | None = None
     planned_options: Json = field(default_factory=dict)
+    elastic: bool = False
     place_seconds: float = 60.0
     peer_seconds: float = 300.0
     call_seconds: float = 1800.0

@@ -38,6 +38,14 @@ def living_nodes() -> tuple[Node, ...]:
     return tuple(sorted(found, key=lambda node: ("node:__internal_head__" not in node.resources, node.address)))
 
 
+def ranks_held(cpus: float, gpus: float) -> int:
+    """How many ranks that need so much each the living nodes can hold, if nobody else is there."""
+    needs = {name: need for name, need in (("CPU", cpus), ("GPU", gpus)) if need}
+    return sum(
+        int(min(node.resources.get(name, 0.0) // need for name, need in needs.items())) for node in living_nodes()
+    )
+
+
 def link_speeds(nodes: tuple[Node, ...], interface: str | None) -> list[Fraction | None]:
     """GB/s one way of each node's data link, as its system reports it; None where it reports none."""
     return _asked(nodes, _reported_speed, interface)

@@ -3,13 +3,12 @@
 from time import monotonic
 from typing import Any
 
-from orchestrator.cluster.connection import check_capacity
+from orchestrator.cluster.connection import NoRoomError, check_capacity
 from orchestrator.cluster.job_spec import JobSpec
-from orchestrator.errors import UserError
 
 
 def place(spec: JobSpec, name: str) -> Any:
-    """A placement group with room for every rank. Raises UserError at once if no node can ever give it."""
+    """A placement group with room for every rank. Raises NoRoomError at once if no node can ever give it."""
     import ray
 
     resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
@@ -20,13 +19,13 @@ def place(spec: JobSpec, name: str) -> Any:
         stats = ray.util.placement_group_table(group)["stats"]
         if stats["scheduling_state"] == "INFEASIBLE":
             ray.util.remove_placement_group(group)
-            raise UserError(
+            raise NoRoomError(
                 f"cluster.workers={spec.world_size} need {spec.cpus:g} CPU and {spec.gpus:g} GPU each on one node, "
                 f"and no node is that large (the cluster's total: {_amounts(resources)}); ask for less a worker"
             )
         if monotonic() - begin > spec.place_seconds:
             ray.util.remove_placement_group(group)
-            raise UserError(
+            raise NoRoomError(
                 f"cluster.workers={spec.world_size} found no room within {spec.place_seconds:g} s on a busy cluster, "
                 f"free: {_amounts(ray.available_resources())}; wait for other jobs, or ask for less"
             )

@@ -161,20 +161,26 @@ class Worker:
         assert self._writing is not None
         return self._writing.taken()
 
-    def read_parts(self, folder: Path) -> int:
-        """Take up the state whose files lie in `folder`; returns its step."""
+    def read_parts(self, folder: Path, saved_by: int) -> int:
+        """Take up the state whose files, of so many ranks, lie in `folder`; returns its step."""
         from trainers.snapshot import Snapshot
 
-        shared, own = (Snapshot.read(folder / name) for name in (SHARED_FILE, rank_file(self._rank)))
+        names = (SHARED_FILE, rank_file(self._rank % saved_by))
+        shared, own = (Snapshot.read(folder / name) for name in names)
+        if saved_by != self._spec.world_size and shared.values["shards"]:
+            raise UserError(
+                f"{folder} has parts of the model that {saved_by} workers keep, which {self._spec.world_size} cannot "
+                f"share out anew; go on with cluster.workers={saved_by}"
+            )
         self._trainer.restore(shared.joined(own))
         return self._trainer.step
 
-    def receive_parts(self, files: dict[str, bytes]) -> int:
+    def receive_parts(self, files: dict[str, bytes], saved_by: int) -> int:
         """`read_parts` from bytes."""
         with tempfile.TemporaryDirectory() as folder:
-            for name in (SHARED_FILE, rank_file(self._rank)):
+            for name in (SHARED_FILE, rank_file(self._rank % saved_by)):
                 (Path(folder) / name).write_bytes(files[name])
-            return self.read_parts(Path(folder))
+            return self.read_parts(Path(folder), saved_by)
 
     def sees(self, probe: Path, content: str) -> bool:
         """Whether a file that the driver wrote is here as well, beside which this rank can write."""

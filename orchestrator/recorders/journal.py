@@ -9,7 +9,9 @@ import fcntl
 import json
 import math
 import os
+import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,9 @@ _DECISIVE = (
     RunStarted, RunResumed, Recovered, RateLowered, ProbeRan, ForecastMade, RateChosen, RangeChosen, SnapshotSaved,
     RunEnded,
 )  # fmt: skip
+
+
+_HOLDER = ".held_by"
 
 
 class Journal:
@@ -84,8 +89,17 @@ class Journal:
         except BlockingIOError:
             self._file.close()
             raise UserError(
-                f"{self._path.parent} is being worked on by another process: wait for it or end it first"
+                f"{self._path.parent} is being worked on by {self._holder()}: wait for it or end it first"
             ) from None
+        with suppress(OSError):
+            self._path.with_name(_HOLDER).write_text(f"process {os.getpid()} on {socket.gethostname()}")
+
+    def _holder(self) -> str:
+        """Who has it, for people: the system's lock alone decides, and goes with whoever held it."""
+        try:
+            return self._path.with_name(_HOLDER).read_text()
+        except OSError:
+            return "another process"
 
 
 def _dump(values: Json) -> bytes:

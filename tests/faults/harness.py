@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,15 @@ SEARCH = ["lr=autolrs"]
 
 
 class Run:
-    """One run folder under `place` and the process that works on it."""
+    """One run folder under `place` and the process that works on it.
 
-    def __init__(self, place: Path, *overrides: str) -> None:
+    ray: the process that holds its Ray; None: the run itself. environment: of the command, besides this process's.
+    """
+
+    def __init__(
+        self, place: Path, *overrides: str, ray: int | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._ray, self._environment = ray, environment or {}
         self.folder = place / "run"
         self.orders = place / "orders"
         self._place = place
@@ -72,7 +78,7 @@ class Run:
 
     def workers(self) -> list[int]:
         """Process ids of the run's workers in rank order."""
-        return workers_of(self.pid)
+        return workers_of(self._ray or self.pid)
 
     def signal_worker(self, rank: int, number: int) -> None:
         """Send a signal to a worker that is up."""
@@ -82,10 +88,20 @@ class Run:
             time.sleep(0.01)
         os.kill(pids[rank], number)
 
+    def pause(self, seconds: float) -> None:
+        """Stop the driver for a while."""
+        os.kill(self.pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(self.pid, signal.SIGCONT)
+
     def ended(self) -> int:
         """Wait for the end; the exit status."""
         assert self._process is not None
         return self._process.wait(timeout=LONGEST)
+
+    def snapshots(self) -> list[str]:
+        """The names of its snapshots, oldest first."""
+        return sorted(path.name for path in (self.folder / "snapshots").glob("step-*"))
 
     def result(self) -> dict[str, Any]:
         """What result.json says."""
@@ -104,12 +120,12 @@ class Run:
             self._process.wait()
 
     def _begin(self, *arguments: str) -> "Run":
-        paths = [str(HERE), os.environ.get("PYTHONPATH", "")]
+        paths = [str(HERE), str(HERE / "jumping_clock"), os.environ.get("PYTHONPATH", "")]
         with (self._place / "output").open("a") as output:
             self._process = subprocess.Popen(
                 [ORCHESTRATE, *arguments],
                 cwd=HERE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+                env={**os.environ, **self._environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -118,13 +134,16 @@ class Run:
         return self
 
 
-def workers_of(driver: int) -> list[int]:
-    """Living worker processes that a driver's own Ray holds, in the order in which they were started."""
+StartRun = Callable[..., Run]
+
+
+def workers_of(owner: int) -> list[int]:
+    """Living worker processes of the Ray that a process holds, in the order in which they were started."""
     parents = {pid: parent for pid, parent, _ in _processes()}
 
     def descends(pid: int) -> bool:
         while pid := parents.get(pid, 0):
-            if pid == driver:
+            if pid == owner:
                 return True
         return False
 

@@ -1,10 +1,13 @@
 """A task that takes its time and obeys orders left in a file: what faults are injected into.
 
-A step takes `pause` seconds longer than it would, so that there is time to hit it. An order is a line "RANK WORD" in the
-file `orders`; the rank that it is for carries it out in its next training step, once.
+A step takes `pause` seconds longer than it would, so that there is time to hit it. An order is a line "RANK WORD" in
+the file `orders`; the rank that it is for carries it out in its next training step, once.
 """
 
 import os
+import resource
+import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +23,11 @@ from trainers import Splits, Task
 class SlowTask(Task):
     """A regression by a small network with batch norm and dropout, whose state is more than its weights."""
 
-    def __init__(self, orders: str = "", pause: float = 0.01, size: int = 16) -> None:
+    def __init__(
+        self, orders: str = "", pause: float = 0.01, size: int = 16, explodes_after: int | None = None
+    ) -> None:
         self._orders, self._pause, self._size = Path(orders), pause, size
+        self._left = explodes_after  # steps of this process
 
     def build_model(self) -> nn.Module:
         size = self._size
@@ -42,6 +48,10 @@ class SlowTask(Task):
 
     def _factor(self) -> float:
         """1, unless there is an order for this rank."""
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                return float("nan")
         rank = dist.get_rank() if dist.is_initialized() else 0
         try:
             asked, word = self._orders.read_text().split()
@@ -58,11 +68,19 @@ def _raise() -> float:
 
 
 def _crash() -> float:
-    os.abort()
+    print("about to crash", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 1.0
 
 
 def _hang() -> float:
     time.sleep(3600)
+    return 1.0
+
+
+def _limit(size: int) -> float:
+    """Let no file of this process grow beyond a size: a disk that fills up while it is written to."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     return 1.0
 
 
@@ -73,4 +91,6 @@ ORDERS: dict[str, Callable[[], float]] = {
     "raise": _raise,
     "crash": _crash,
     "hang": _hang,
+    "full": lambda: _limit(1000),
+    "free": lambda: _limit(resource.RLIM_INFINITY),
 }

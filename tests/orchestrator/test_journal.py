@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -154,7 +155,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     code = "import sys, pathlib; from orchestrator.recorders.journal import Journal; Journal(pathlib.Path(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path / "journal.jsonl")]
     second = subprocess.run(command, capture_output=True, text=True)
-    assert "being worked on by another process" in second.stderr
+    assert f"being worked on by process {os.getpid()} on " in second.stderr
     journal.close()
     Journal(tmp_path / "journal.jsonl").close()
 

@@ -1,7 +1,9 @@
 """MLflow gets everything, and nothing it does can end or stall a run."""
 
 import os
+import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from orchestrator.events import (
     Validated,
 )
 from orchestrator.learning_rate.policy import Choice, Forecast
+from orchestrator.processes import this_process
 from orchestrator.recorders.mlflow import MlflowRecorder
 from orchestrator.recorders.mlflow.operations import Operations, flat, legal
 from orchestrator.recorders.mlflow.replay import replay
@@ -151,23 +154,51 @@ def test_replay_leaves_living_runs_and_other_stores_alone(tmp_path: Path, databa
     assert (tmp_path / "foreign" / SPOOL).exists()
 
 
-def test_orphans_of_this_machine_end_as_killed(tmp_path: Path, database: str) -> None:
+def test_orphans_of_this_machine_end_as_killed_whatever_their_experiment(tmp_path: Path, database: str) -> None:
     client = mlflow.MlflowClient(tracking_uri=database)
-    experiment = client.create_experiment("orphans", artifact_location=tmp_path.as_uri())
-    now = str(int(time.time()))
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
+    experiments = [client.create_experiment(name, artifact_location=tmp_path.as_uri()) for name in ("these", "those")]
+    now, ours, foreign = str(int(time.time())), this_process(), f"another-boot pid:[1] {os.getpid()} 77"
+    dead = subprocess.run(
+        [sys.executable, "-c", "from orchestrator.processes import this_process; print(this_process())"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
 
-    def running(pid: int, heartbeat: str, host: str = socket.gethostname()) -> str:
-        tags = {"orchestrator.pid": str(pid), "orchestrator.host": host, "orchestrator.heartbeat": heartbeat}
-        run_id: str = client.create_run(experiment, tags=tags).info.run_id
+    def running(process: str, heartbeat: str, host: str = socket.gethostname()) -> str:
+        tags = {"orchestrator.process": process, "orchestrator.host": host, "orchestrator.heartbeat": heartbeat}
+        run_id: str = client.create_run(experiments[len(process) % 2], tags=tags).info.run_id
         return run_id
 
-    orphan, reused = running(dead.pid, now), running(os.getpid(), "1000")
-    alive, elsewhere = running(os.getpid(), now), running(dead.pid, now, "another-host")
-    assert set(Store(database).reap("orphans")) == {orphan, reused}
-    states = {run_id: client.get_run(run_id).info.status for run_id in (orphan, reused, alive, elsewhere)}
-    assert states == {orphan: "KILLED", reused: "KILLED", alive: "RUNNING", elsewhere: "RUNNING"}
+    orphans = {
+        running(dead, now): "its process is gone",
+        running(f"{ours.rpartition(' ')[0]} 1", now): "its number was given away again",
+        running(foreign, "1000"): "the machine has restarted, or its container is silent for long",
+    }
+    others = {
+        running(ours, "1000"): "it lives, however long it was stopped",
+        running(foreign, now): "it lives in another container",
+        running(dead, now, "another-host"): "another machine sees to it",
+    }
+    assert set(Store(database).reap()) == set(orphans)
+    for run_id, why in (orphans | others).items():
+        assert client.get_run(run_id).info.status == ("KILLED" if run_id in orphans else "RUNNING"), why
+
+
+def test_a_database_that_another_process_has_locked_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    mlflow.MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
+    locked = sqlite3.connect(path, isolation_level=None)
+    locked.execute("BEGIN EXCLUSIVE")
+    recorder = MlflowRecorder(tmp_path / "run", f"sqlite:///{path}", "locked", tmp_path, close_seconds=90)
+    begin = time.monotonic()
+    for event in [*EVENTS, ENDED]:
+        recorder.record(event)
+    assert time.monotonic() - begin < 1  # training is not kept waiting
+    time.sleep(8)  # longer than SQLite itself waits
+    locked.execute("ROLLBACK")
+    recorder.close()
+    assert recorder.notice is None
+    (run,) = _runs(f"sqlite:///{path}", "locked", tmp_path / "run")
+    assert run.info.status == "FINISHED"
 
 
 def test_what_mlflow_refuses_for_good_does_not_hold_up_the_rest(tmp_path: Path, database: str) -> None:
@@ -224,6 +255,27 @@ def test_six_processes_at_once_on_a_fresh_database(tmp_path: Path) -> None:
         (run,) = _runs(uri, "t", folder)
         assert run.info.status == "FINISHED"
         assert run.data.metrics["validation/loss"] == 1.399
+
+
+@pytest.mark.slow
+def test_a_server_that_is_stopped_for_a_while_gets_everything_later(tmp_path: Path, database: str) -> None:
+    port = _free_port()
+    server = _server(port, database, tmp_path)
+    recorder = MlflowRecorder(tmp_path / "run", f"http://127.0.0.1:{port}", "stopped", tmp_path, close_seconds=180)
+    assert recorder.run_id(timeout=180) is not None
+    os.killpg(server.pid, signal.SIGSTOP)
+    begin = time.monotonic()
+    for event in [*EVENTS, ENDED]:
+        recorder.record(event)
+    assert time.monotonic() - begin < 1
+    time.sleep(8)  # two deliveries fail meanwhile
+    os.killpg(server.pid, signal.SIGCONT)
+    recorder.close()
+    os.killpg(server.pid, signal.SIGKILL)
+    assert recorder.notice is None
+    (run,) = _runs(database, "stopped", tmp_path / "run")
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["validation/loss"] == 2.5
 
 
 @pytest.mark.slow

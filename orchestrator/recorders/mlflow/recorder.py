@@ -110,7 +110,7 @@ class MlflowRecorder:
             self._attached.set()
         self._store.deliver(self._spool)
         if not self._tidied:
-            self._store.reap(self._experiment)
+            self._store.reap()
             replay(self._outputs, self._store)
             self._tidied = True
 

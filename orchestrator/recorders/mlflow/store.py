@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import UserError
+from orchestrator.processes import lives, this_process
 from orchestrator.recorders.mlflow.spool import Operation, Spool
 
 _SQLITE = "sqlite:///"
 _METRICS_A_BATCH = 1000  # MLflow's limits
 _ENTRIES_A_BATCH = 100
-_STALE_SECONDS = 600  # a heartbeat older than this with a live process: the process number was given away again
+_STALE_SECONDS = 600
 
 _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # a dead server costs 0.1 s instead of 45
@@ -74,12 +75,12 @@ class Store:
                     self._send(spool.run_id, kind, list(group), spool.folder)
             spool.delivered(position)
 
-    def reap(self, experiment: str) -> list[str]:
+    def reap(self) -> list[str]:
         """End the runs of this machine that are RUNNING without a process, as KILLED. Returns their ids."""
         with self._alone():
-            found = self._client.get_experiment_by_name(experiment)
+            experiments = [each.experiment_id for each in self._client.search_experiments()]
             running = f"attributes.status = 'RUNNING' and tags.`orchestrator.host` = '{socket.gethostname()}'"
-            runs = self._client.search_runs([found.experiment_id], running)
+            runs = self._client.search_runs(experiments, running)
             orphans = [run.info.run_id for run in runs if _is_orphan(run.data.tags)]
             for run_id in orphans:
                 self._client.set_terminated(run_id, "KILLED")
@@ -186,26 +187,18 @@ def _import_mlflow() -> None:
 
 def _process_tags() -> dict[str, str]:
     return {
-        "orchestrator.pid": str(os.getpid()),
+        "orchestrator.process": this_process(),
         "orchestrator.host": socket.gethostname(),
         "orchestrator.heartbeat": str(int(time.time())),
     }
 
 
 def _is_orphan(tags: dict[str, str]) -> bool:
-    if not _is_alive(int(tags.get("orchestrator.pid", "0"))):
-        return True
+    """A process that cannot be seen, of before a restart or of another container, counts by its heartbeat."""
+    alive = lives(tags.get("orchestrator.process", "unknown 0 0"))
+    if alive is not None:
+        return not alive
     return time.time() - float(tags.get("orchestrator.heartbeat", "0")) > _STALE_SECONDS
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _run_name(folder: Path) -> str:
