@@ -8,6 +8,7 @@ from __future__ import annotations
 from trainers.overlap.cost_model import optimal_tokens_per_second
 from trainers.overlap.hardware import A100_ATTAINED_FLOPS
 from trainers.overlap.serving import Pipeline
+from trainers.overlap.transformer_sizes import MODELS
 
 LAYERS, DEVICES, TOKENS, PROMPTS_FROM = 80, 8, 2048, 1408
 """LLaMA-2-70B on eight A100; chunks of prompts are taken to be the last piece of the shipped pipeline."""
@@ -50,3 +51,8 @@ PIPELINES = {
 def fraction(layer_seconds: float) -> float:
     """Part of the optimum that an iteration of layers of so many seconds attains."""
     return TOKENS / (layer_seconds * LAYERS) / DEVICES / OPTIMUM
+
+
+def offload_seconds(link_rate: float = 25e9) -> float:
+    """Seconds in which one device copies a layer's new keys and values to the host (the rate is our assumption)."""
+    return MODELS["LLaMA-2-70B"].token_bytes / LAYERS * TOKENS / DEVICES / link_rate

@@ -1,4 +1,4 @@
-"""Plans on CUDA streams: simulated ones, which run in any order that events allow, and real ones where there are any."""
+"""Plans on CUDA streams: simulated ones, which run in any order that events allow, and real ones if there are any."""
 
 from __future__ import annotations
 

@@ -89,6 +89,15 @@ def test_the_shipped_pipeline_with_the_best_shares(inflation: float, reference: 
     assert periods[best] * LAYERS * 1e3 == pytest.approx(KNOWN[reference]["ms"], rel=0.015)
 
 
+def test_overlapped_is_faster_than_one_after_another_at_any_assumed_loss() -> None:
+    for inflation in (0.0, 0.1, 0.2, 0.25):
+        device = shipped(inflation)
+        schedule = Schedule(_both_halves_side_by_side(device), period=1.0, how="by hand")
+        found = steady(device, schedule, uniform(device, {Resource.MEMORY: 0.4, Resource.NETWORK: 0.2}))
+        assert found
+        assert KNOWN["sequential_frac"] < fraction(found.period) < 0.75
+
+
 def _both_halves_side_by_side(device: Device) -> dict[str, float]:
     """Launch orders as the public pipeline has them: KQV, then O of both halves, then each half's feed-forward part."""
     compute = ["KQV", "KQV", "KQV", "KQV", "O", "O", "up+gate", "down", "up+gate", "down"]
