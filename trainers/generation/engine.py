@@ -112,12 +112,11 @@ class Engine:
 
     def _stream(self, sequences: list[Sequence]) -> Generator[Produced, None, None]:
         for outcome in self._outcomes(sequences, choose):
-            for sequence, token, logits in zip(outcome.sequences, outcome.tokens.tolist(), outcome.logits, strict=True):
+            for sequence, token, log_probability in outcome.told():
                 if sequence.completion:
                     self.counts.unseen += 1
                     continue
-                wanted = sequence.request.log_probabilities
-                sequence.accept(token, float(logits.log_softmax(-1)[token]) if wanted else None, self._token_bytes)
+                sequence.accept(token, log_probability, self._token_bytes)
                 yield Produced(sequence.number, token, sequence.completion)
 
     def _outcomes(self, sequences: list[Sequence], choose: Choose) -> Iterator[Outcome]:

@@ -1,6 +1,6 @@
 """One pass through the model: what it needs, formed before it runs, and what it tells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass
 from itertools import accumulate
@@ -45,6 +45,16 @@ class Outcome:
     sequences: list[Sequence]
     tokens: Tensor
     logits: Tensor
+
+    def told(self) -> Iterator[tuple[Sequence, int, float | None]]:
+        """Each sequence with its token, and the log-probability of that if any request wants one."""
+        wanted = [sequence.request.log_probabilities for sequence in self.sequences]
+        found = self._log_probabilities() if any(wanted) else [None] * len(wanted)
+        yield from zip(self.sequences, self.tokens.tolist(), found, strict=True)
+
+    def _log_probabilities(self) -> list[float]:
+        found: list[float] = self.logits.log_softmax(-1).gather(1, self.tokens[:, None])[:, 0].tolist()
+        return found
 
 
 class StoppedError(Exception):

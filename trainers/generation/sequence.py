@@ -69,7 +69,7 @@ class Sequence:
     def accept(self, token: int, log_probability: float | None = None, token_bytes: TokenBytes | None = None) -> None:
         """Add the token that follows, and see whether it is the last."""
         self.tokens.append(token)
-        if log_probability is not None:
+        if log_probability is not None and self.request.log_probabilities:
             self._log_probabilities.append(log_probability)
         reason = "stop_token" if token in self.request.stop_tokens else self._written(token, token_bytes)
         reason = reason or self._at_an_end()
