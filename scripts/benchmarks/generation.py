@@ -10,10 +10,11 @@ core and 9 GB; with BENCH_CACHE stored prompts are used again (4 GB). Quick: con
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from benchmark_parts.generation.ablation import ablation_rows, print_ablation
 from benchmark_parts.generation.accuracy import accuracy_rows
 from benchmark_parts.generation.batches import batch_rows
 from benchmark_parts.generation.end_to_end import end_to_end_rows
@@ -31,8 +32,15 @@ def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
     return rows, summarise(rows)
 
 
+def _ablation(model: LoadedModel, context: int, steps: int, seeds: Sequence[int]) -> list[Row]:
+    rows = list(ablation_rows(model, context, steps, seeds))
+    print_ablation(rows)
+    return rows
+
+
 def _full(model: LoadedModel) -> Iterator[Row]:
     yield from accuracy_rows(model, 7936, steps=176)
+    yield from _ablation(model, 7936, steps=8, seeds=(0, 1))
     for context in (4096, 8192, 16_384, 32_768):
         yield from one_layer_rows(context, steps=100)
     yield from end_to_end_rows(model, 7936, steps=40)
@@ -42,6 +50,7 @@ def _full(model: LoadedModel) -> Iterator[Row]:
 
 def _quick(model: LoadedModel) -> Iterator[Row]:
     yield from accuracy_rows(model, 1024, steps=4, curve_steps=2)
+    yield from _ablation(model, 1024, steps=2, seeds=(0,))
     for context in (2048, 8192):
         yield from one_layer_rows(context, steps=32)
     yield from end_to_end_rows(model, 1024, steps=8)

@@ -7,25 +7,27 @@ from collections.abc import Iterator
 from benchmark_parts.generation.prompts import TEXTS, stored
 from benchmark_parts.generation.rows import Row, row
 
-from trainers.generation.evaluation.side_by_side import NAMES, ORACLE, Line, lines
+from trainers.generation.evaluation.side_by_side import NAMES, ORACLE, Line, comparison_on, lines, lines_at
 from trainers.models.gguf import LoadedModel
 
 TARGETS = (0.8, 0.9, 0.95)
 MIDDLE = 0.9
-COMPARED = (ORACLE, "Quest", "Quest + sinks and recent", "SnapKV", "oracle top-k")
-CURVE_STEPS = 32
+COMPARED = (ORACLE, "Quest", "Quest + sinks and recent", "SnapKV")
+CURVE_STEPS = 16
 
 
 def accuracy_rows(model: LoadedModel, context: int, steps: int, curve_steps: int = CURVE_STEPS) -> Iterator[Row]:
-    """On each text Tactic and the oracle at all targets, and rivals at the middle one with as many tokens as Tactic.
+    """On each text Tactic at all targets, at the middle one also the oracle, and rivals with as many tokens as Tactic.
 
     For the figure, all methods at all targets on the first text, in fewer steps (part "curve").
     """
     for number, text in enumerate(TEXTS):
         found = stored(model, text, context, steps)
         prompt, following = found.prompt, found.following
-        for targets, names in (((MIDDLE,), COMPARED), ((TARGETS[0], TARGETS[2]), (ORACLE,))):
-            for line in lines(model.model, prompt, following, targets, names):
+        comparison = comparison_on(model.model, prompt, following)
+        yield _row("accuracy", text, context, steps, Line(None, comparison.full))
+        for target in TARGETS:
+            for line in lines_at(target, comparison, COMPARED if target == MIDDLE else ()):
                 yield _row("accuracy", text, context, steps, line)
         if not number:
             for line in lines(model.model, prompt, following[: curve_steps + 1], TARGETS, NAMES):

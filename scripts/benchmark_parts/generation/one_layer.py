@@ -7,14 +7,15 @@ tokens that is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import thread_time
 
 import numpy as np
 import torch
 from benchmark_parts.generation.kernels import DENSE
 from benchmark_parts.generation.rows import Row, row
+from benchmark_parts.generation.timing import Samples
 
 from trainers.generation.kernels import attend_runs
+from trainers.generation.runs import Runs
 from trainers.generation.sparse_attention.full import FullReader
 from trainers.generation.sparse_attention.method import LayerStore, Reader
 from trainers.generation.sparse_attention.selection import Floats
@@ -34,25 +35,27 @@ def one_layer_rows(context: int, steps: int) -> Iterator[Row]:
     queries = random.standard_normal((steps, HEADS, WIDTH), np.float32)
     for share in SHARES:
         scaled = queries * _scale(tactic, queries[:TRIED], share * context)
-        samples: dict[str, list[float]] = {name: [] for name in (*DENSE, "Tactic")}
+        samples = {name: Samples() for name in (*DENSE, "Tactic")}
         read = []
         for query in scaled:
             runs = full.select(query)
             for name, kernel in DENSE.items():
-                begun = thread_time()
-                kernel(query[None], store.keys, store.values, runs)
-                samples[name].append(1e3 * (thread_time() - begun))
-            begun = thread_time()
-            chosen = tactic.select(query)
-            attend_runs(query[None], store.keys, store.values, chosen)
-            samples["Tactic"].append(1e3 * (thread_time() - begun))
+                samples[name].time(kernel, query[None], store.keys, store.values, runs)
+            chosen = samples["Tactic"].time(_step, tactic, query, store)
             read.append(float(chosen.tokens().mean()))
         for name, each in samples.items():
             tokens = float(np.mean(read)) if name == "Tactic" else float(context)
             yield row(
-                part="one layer", context=context, method=name, steps=steps, read=tokens, milliseconds=each[1:],
+                part="one layer", context=context, method=name, steps=steps, read=tokens, milliseconds=each.kept(),
                 note=note_of(share),
             )  # fmt: skip
+
+
+def _step(tactic: Reader, query: Floats, store: LayerStore) -> Runs:
+    """Choose and attend; returns what is read."""
+    chosen = tactic.select(query)
+    attend_runs(query[None], store.keys, store.values, chosen)
+    return chosen
 
 
 def note_of(share: float) -> str:

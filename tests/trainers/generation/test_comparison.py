@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trainers.generation.evaluation.comparison import compare, rivals
+from trainers.generation.evaluation.comparison import Comparison, rivals
 from trainers.generation.evaluation.prefilled import prefill
 from trainers.generation.sparse_attention.cluster_index import ClusterSettings
 from trainers.generation.sparse_attention.oracle import OracleTopP
@@ -22,7 +22,8 @@ def test_rows_say_what_was_read_and_how_predictions_changed() -> None:
         "all": Tactic(1.0),
         **rivals(96, layers=4),
     }
-    rows = {row.name: row for row in compare(model, prompt, tokens[300:], methods)}
+    comparison = Comparison(model, prompt, tokens[300:])
+    rows = {"full": comparison.full} | {name: comparison.row(name, method) for name, method in methods.items()}
     with torch.no_grad():
         plainly = model(torch.tensor([tokens]))[0, 300:-1].log_softmax(-1)
     told = plainly.gather(1, torch.tensor(tokens[301:])[:, None])

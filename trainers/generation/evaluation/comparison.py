@@ -4,7 +4,7 @@ A prompt is stored once. Then every method gets a copy of the cache and decodes 
 judged by the exact softmax of its own queries, and what it predicts by full attention's predictions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import thread_time
 
@@ -48,25 +48,26 @@ class Row:
     seconds: float
 
 
-def compare(
-    model: Transformer,
-    prompt: Prefilled,
-    following: Sequence[int],
-    methods: Mapping[str, Method],
-    dense_layers: int = 2,
-) -> Iterator[Row]:
-    """A row for full attention and then for each method, whose layers before `dense_layers` read all.
+class Comparison:
+    """Of methods on one text. following: at least two tokens; each but the last is put in, what follows it predicted.
 
-    following: at least two tokens; each but the last is put in, and what follows it is predicted.
+    full: the row of full attention, which is taken first. dense_layers: of every method the layers that read all.
     """
-    expected: Tensor | None = None
-    for name, method in {"full": Full(), **methods}.items():
-        found = Attained(dense_layers)
-        method = DenseFirst(method, dense_layers)
-        decoder = Decoder(model, prompt, len(following), method, found, clock=thread_time)
-        predicted = predictions(decoder, following)
-        expected = predicted if expected is None else expected
-        yield _row(name, found, decoder.attending / len(predicted), predicted, expected, following)
+
+    def __init__(self, model: Transformer, prompt: Prefilled, following: Sequence[int], dense_layers: int = 2) -> None:
+        self.layers = len(model.blocks)
+        self._model, self._prompt, self._following, self._dense_layers = model, prompt, following, dense_layers
+        self._expected: Tensor | None = None
+        self.full = self.row("full", Full())
+
+    def row(self, name: str, method: Method) -> Row:
+        """Decode by a method, whose layers before `dense_layers` read all."""
+        found = Attained(self._dense_layers)
+        method = DenseFirst(method, self._dense_layers)
+        decoder = Decoder(self._model, self._prompt, len(self._following), method, found, clock=thread_time)
+        predicted = predictions(decoder, self._following)
+        self._expected = predicted if self._expected is None else self._expected
+        return _row(name, found, decoder.attending / len(predicted), predicted, self._expected, self._following)
 
 
 def rivals(budget: int, layers: int) -> dict[str, Method]:

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from trainers.errors import GenerationError
-from trainers.generation.evaluation.comparison import Row, compare, rivals
+from trainers.generation.evaluation.comparison import Comparison, Row, rivals
 from trainers.generation.evaluation.methods import dense_layers
 from trainers.generation.evaluation.prefilled import Prefilled
-from trainers.generation.sparse_attention.method import Method
 from trainers.generation.sparse_attention.oracle import OracleTopP
 from trainers.generation.sparse_attention.tactic import Tactic
 from trainers.models.transformer import Transformer
 
-TACTIC, ORACLE = "Tactic", "oracle top-p"
-NAMES = (TACTIC, ORACLE, *rivals(1000, 1))
+FULL, TACTIC, ORACLE = "full", "Tactic", "oracle top-p"
+NAMES = (FULL, TACTIC, ORACLE, *rivals(1000, 1))
 
 
 @dataclass(frozen=True)
@@ -29,26 +28,34 @@ class Line:
 def lines(
     model: Transformer, prompt: Prefilled, following: Sequence[int], targets: Sequence[float], names: Sequence[str]
 ) -> Iterator[Line]:
-    """Full attention, then for each target Tactic, whose tokens are the rivals' budget, and what else is named.
+    """Full attention; then for each target Tactic, whose tokens are the rivals' budget, and what else is named.
 
     Tactic never falls back to reading all here, so that what it attains is its own.
     """
-    layers = len(model.blocks)
+    comparison = comparison_on(model, prompt, following)
+    yield Line(None, comparison.full)
+    for target in targets if {*names} - {FULL} else ():
+        yield from lines_at(target, comparison, names)
+
+
+def comparison_on(model: Transformer, prompt: Prefilled, following: Sequence[int]) -> Comparison:
+    """Full attention's part of a comparison, whose methods find their compiled code loaded."""
     _load_compiled_code(model, prompt, following)
-    for number, target in enumerate(targets):
-        by_mass: dict[str, Method] = {TACTIC: Tactic(target, dense_share=1.0), ORACLE: OracleTopP(target)}
-        wanted = {name: method for name, method in by_mass.items() if name in (TACTIC, *names)}
-        full, tactic, *oracle = compare(model, prompt, following, wanted, dense_layers(layers))
-        yield from [] if number else [Line(None, full)]
-        yield from (Line(target, row) for row in (tactic, *oracle))
-        at_equal = {name: each for name, each in rivals(round(tactic.read), layers).items() if name in names}
-        for row in list(compare(model, prompt, following, at_equal, dense_layers(layers)))[1:] if at_equal else []:
-            yield Line(target, row)
+    return Comparison(model, prompt, following, dense_layers(len(model.blocks)))
+
+
+def lines_at(target: float, comparison: Comparison, names: Sequence[str]) -> Iterator[Line]:
+    """Tactic, and of other methods those that are named."""
+    tactic = comparison.row(TACTIC, Tactic(target, dense_share=1.0))
+    others = {ORACLE: OracleTopP(target), **rivals(round(tactic.read), comparison.layers)}
+    yield Line(target, tactic)
+    for name in (name for name in others if name in names):
+        yield Line(target, comparison.row(name, others[name]))
 
 
 def _load_compiled_code(model: Transformer, prompt: Prefilled, following: Sequence[int]) -> None:
     """One step for nothing, so that none of those that are timed waits for it."""
-    list(compare(model, prompt, following[:2], {TACTIC: Tactic()}, dense_layers(len(model.blocks))))
+    Comparison(model, prompt, following[:2], dense_layers(len(model.blocks))).row(TACTIC, Tactic())
 
 
 def chosen(names: Sequence[str]) -> list[str]:
