@@ -109,7 +109,7 @@ def newest(folder):
     return max(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
 
 
-@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "", "a/b", "ü\n" * 500])
+@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "", "a/b", "ü\n" * 500, "\ud800"])
 def test_no_name_leads_out_of_the_folder(tmp_path, name):
     inside = tmp_path / "tier"
     tier = DiskTier(inside, 10**6)

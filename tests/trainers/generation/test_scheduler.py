@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from trainers.generation.cache_plan import PAGE, CachePlan
 from trainers.generation.kv_cache import KVCache
+from trainers.generation.length_prediction import LengthPrediction
 from trainers.generation.requests import Request
 from trainers.generation.scheduler import Part, Scheduler
 from trainers.generation.sequence import Sequence
@@ -111,3 +112,12 @@ def test_prompts_fill_a_pass_and_the_last_is_cut():
 def test_a_place_that_falls_free_is_taken_at_once():
     passes = served([(5, 2), (5, 9), (5, 9)], batch=2, pass_tokens=100, together=False)
     assert all(len(parts) == 2 for parts in passes[:8])
+
+
+@given(st.lists(st.integers(1, 30)), st.integers(0, 30), st.integers(1, 30))
+def test_a_length_is_expected_as_those_became_that_were_longer(lengths, produced, most):
+    prediction = LengthPrediction()
+    for length in lengths:
+        prediction.learn(length)
+    longer = [length for length in lengths if length > produced]
+    assert prediction.expected(produced, most) == (min(round(sum(longer) / len(longer)), most) if longer else most)

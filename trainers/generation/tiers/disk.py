@@ -73,4 +73,5 @@ class DiskTier:
         return sorted(self._folder.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{sha256(name.encode()).hexdigest()}{_SUFFIX}"
+        digest = sha256(name.encode(errors="surrogatepass")).hexdigest()
+        return self._folder / f"{digest}{_SUFFIX}"
