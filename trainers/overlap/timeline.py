@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import floor, log10
 
 from trainers.overlap.operations import OperationGraph, Resource
 from trainers.overlap.plan import Launch, OverlapPlan
@@ -102,21 +103,24 @@ def _lane(stream: Resource, bars: Sequence[Bar], y: float, until: float) -> Iter
 
 
 def _axis(y: float, until: float, unit: str, scale: float) -> Iterator[str]:
-    for tick in range(5):
-        seconds = until * tick / 4
-        anchor = "start" if tick == 0 else "end" if tick == 4 else "middle"
-        label = f"{seconds * scale:.3g}" + (f" {unit}" if tick == 4 else "")
-        x = _x(seconds, until)
+    step = _round_step(until * scale / 8)
+    for tick in range(int(until * scale / step) + 1):
+        x = _x(tick * step / scale, until)
         yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="8" y2="{y:.0f}" stroke="{_GRID}"/>'
-        yield _words(label, x, y + 14, _MUTED, 11, anchor=anchor)
+        yield _words(f"{tick * step:.3g}" + ("" if tick else f" {unit}"), x, y + 14, _MUTED, 11)
+
+
+def _round_step(least: float) -> float:
+    """1, 2 or 5 times a power of ten."""
+    power = 10.0 ** floor(log10(least))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
 
 
 def _x(seconds: float, until: float) -> float:
     return _LEFT + (_WIDTH - _LEFT) * seconds / until
 
 
-def _words(text: str, x: float, y: float, colour: str, size: float, weight: str = "400", anchor: str = "start") -> str:
+def _words(text: str, x: float, y: float, colour: str, size: float, weight: str = "400") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" font-size="{size}" font-weight="{weight}" '
-        f'text-anchor="{anchor}">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" font-size="{size}" font-weight="{weight}">{escape(text)}</text>'
     )

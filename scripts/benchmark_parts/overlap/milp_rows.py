@@ -1,4 +1,7 @@
-"""The exact search beside list schedules, without interference: how long, how good, and how surely."""
+"""The exact search beside list schedules, without interference: how long, how good, and how surely.
+
+The pipelines are those of three models, the times those of one.
+"""
 
 from __future__ import annotations
 
