@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from trainers.generation.engine import Engine
 from trainers.generation.requests import Request
@@ -51,23 +52,27 @@ def generation_rows(quick: bool) -> list[Row]:
 
 
 def kv_rows(quick: bool) -> list[Row]:
-    """Seconds to the first token after 4096: all of them computed, or their keys and values from memory or disk."""
+    """Seconds to the first token after 4096: all of them computed, or their keys and values from memory or disk.
+
+    equal: the share of turns after which they are in the cache as they were computed, to the bit.
+    """
     torch.set_num_threads(1)
     model, prompt = _model(quick), _requests(1, 1, CONTEXT)[0]
-    with TemporaryDirectory() as folder:
-        tiers = {PREFILL: None, MEMORY: Tiers(GIGABYTE), DISK: Tiers(0, Path(folder), GIGABYTE)}
-        engines = {name: Engine(model, CONTEXT, 1, token_bytes=_bytes_of, tiers=each) for name, each in tiers.items()}
-        asked = {name: replace(prompt, conversation=name if each else None) for name, each in tiers.items()}
-        seconds: dict[str, list[float]] = {name: [] for name in engines}
-        for _ in range(2 if quick else 4):
-            for name, engine in engines.items():
-                seconds[name].append(_seconds(engine, asked[name]))
-        for each in filter(None, tiers.values()):
-            each.close()
-    return [
-        _row("kv resume", name, seconds=seconds[name][1:], equal=_same_cache(engine, engines[PREFILL]))
-        for name, engine in engines.items()  # a conversation's first turn is what the second goes on from
-    ]
+    seconds: dict[str, list[float]] = {PREFILL: [], MEMORY: [], DISK: []}
+    equal: dict[str, list[bool]] = {PREFILL: [], MEMORY: [], DISK: []}
+    with TemporaryDirectory() as folder, Tiers(GIGABYTE, Path(folder), GIGABYTE) as tiers:
+        engine = Engine(model, CONTEXT, batch=1, token_bytes=_bytes_of, tiers=tiers)
+        engine.generate([replace(prompt, prompt=prompt.prompt[:8])])
+        for number in range(1 if quick else 3):
+            conversation = replace(prompt, conversation=f"number {number}")
+            computed: list[Tensor] = []
+            for name in (PREFILL, MEMORY, DISK):
+                if name == DISK:
+                    tiers.close()
+                seconds[name].append(_seconds(engine, conversation))
+                computed = computed or _stored(engine)
+                equal[name].append(_emptied(engine, computed))
+    return [_row("kv resume", name, seconds=seconds[name], equal=fmean(equal[name])) for name in seconds]
 
 
 def generation_summary(rows: Sequence[Row]) -> dict[str, float]:
@@ -123,12 +128,17 @@ def _seconds(engine: Engine, request: Request) -> float:
     return perf_counter() - begun
 
 
-def _same_cache(one: Engine, other: Engine) -> float:
-    """1 if keys and values of all tokens but the last, which is always computed, are the same to the bit."""
-    pools = [
-        (engine._cache.keys[:, :, : CONTEXT - 1], engine._cache.values[:, :, : CONTEXT - 1]) for engine in (one, other)
-    ]
-    return float(all(torch.equal(*pair) for pair in zip(*pools, strict=True)))
+def _stored(engine: Engine) -> list[Tensor]:
+    """A copy of keys and values of all tokens but the last, which is computed in every turn."""
+    return [pool[:, :, : CONTEXT - 1].clone() for pool in (engine._cache.keys, engine._cache.values)]
+
+
+def _emptied(engine: Engine, expected: list[Tensor]) -> bool:
+    """Whether the cache held these; it holds nothing of them afterwards."""
+    equal = all(torch.equal(*pair) for pair in zip(_stored(engine), expected, strict=True))
+    for pool in (engine._cache.keys, engine._cache.values):
+        pool.zero_()
+    return equal
 
 
 def _ratio(row: Row, other: Row) -> float:
