@@ -44,7 +44,10 @@ class OverlapPlan:
         return tuple(sorted(self.starts, key=lambda name: (self.starts[name], self.ends[name])))
 
     def launches(self, iterations: int = 1) -> dict[Resource, list[Launch]]:
-        """What each stream launches for several iterations, of which one may begin before the last has ended."""
+        """What each stream launches for several iterations, of which one may begin before the last has ended.
+
+        Then what operations hand to each other must not lie where the next iteration's lies.
+        """
 
         def due(launch: Launch) -> tuple[float, int]:
             return launch[0] * self.period_seconds + self.starts[launch[1]], launch[0]
