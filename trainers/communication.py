@@ -81,6 +81,9 @@ class Parallel(Protocol):
     def flush(self) -> None:
         """Wait for all that steps have left under way: weights and optimizer are as after the last one."""
 
+    def close(self) -> None:
+        """Leave the model as it was, for another way."""
+
 
 class InTurn:
     """The backward pass, in which DDP averages gradients if the model is in one, and then the optimizer's step."""
@@ -103,6 +106,9 @@ class InTurn:
 
     def flush(self) -> None:
         """Nothing is under way."""
+
+    def close(self) -> None:
+        """DDP takes its hooks away when nobody has it any more."""
 
 
 def data_parallel(model: nn.Module) -> DistributedDataParallel:

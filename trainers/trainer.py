@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import safe_open
@@ -18,15 +19,16 @@ from torch.optim import Optimizer
 from trainers.averaging import averaged, ready_to_step
 from trainers.communication import InTurn, Parallel, data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
-from trainers.errors import GenerationError
+from trainers.errors import GenerationError, OverlapError
 from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
 from trainers.generation.evaluation.options import LongContextOptions
 from trainers.generation.evaluation.text import OffersText
 from trainers.models.transformer import Transformer
 from trainers.options import TrainerOptions
+from trainers.overlap.training.decision import Decision
 from trainers.overlap.training.layout import Layout
-from trainers.overlap.training.partial_steps import PartialSteps, steps_by_part
-from trainers.overlap.training.pipeline import Pipeline
+from trainers.overlap.training.measuring import Subject
+from trainers.overlap.training.partial_steps import steps_by_part
 from trainers.overlap.training.recording import Recording, record
 from trainers.random_state import seed_all
 from trainers.settings import AS_CONFIGURED, OptimizerSettings, Settings, samples_with
@@ -38,6 +40,7 @@ from trainers.validation import evaluation_mode, evenly_spaced, mean_scores
 
 __all__ = ["Trainer", "TrainerOptions"]
 
+Result = TypeVar("Result")
 _LOW_PRECISION = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -108,24 +111,37 @@ class Trainer:
             share_buffers(self.model)
         return [float(loss) for loss in losses]
 
-    def recorded(self) -> Recording:
-        """What a step of the model looks like, for a layout of its gradients. Called on all ranks."""
-        usual, self._parallel = self._parallel, InTurn(self.model)
+    def plan_overlap(self) -> Decision:
+        """Find, by trial steps that leave no trace, how gradients travel and parameters step fastest, and do it so.
+
+        Called on all ranks, of which there are several. OverlapError on all of them where that can't be done.
+        """
+        from trainers.overlap.training.planning import planned  # its search takes a second to load
+
+        if self._world_size == 1 or self._device.type != "cpu":
+            raise OverlapError("Steps are overlapped between several ranks on CPUs; take overlap=off.")
         with self._undone():
-            recording = record(self.model, self._backward)
-        self._parallel = usual
-        return recording
+            decision = planned(self._subject(), self.recorded)
+        self.follow(decision.layout)
+        return decision
 
     def follow(self, layout: Layout) -> None:
         """Let gradients travel and parameters step as `layout` says, from the next step on, on all ranks.
 
         Raises OverlapError for another model's.
         """
-        if self._world_size == 1 or layout.mode == "ddp":
-            return
         layout.check(self.model)
-        by_part = self._options.clip is None and not self._scaler.is_enabled() and steps_by_part(self._optimizer)
-        self._parallel = Pipeline(self.model, layout, PartialSteps(self._optimizer) if by_part else None)
+        self._parallel.close()
+        if layout.mode == "ddp":
+            self._parallel = InTurn(data_parallel(self.model))
+            self._settle()
+        else:
+            self._parallel = self._subject().pipeline(layout)
+
+    def recorded(self) -> Recording:
+        """What a step of the model looks like, for a layout of its gradients. Called on all ranks."""
+        with self._undone():
+            return self._by(InTurn(self.model), lambda: record(self.model, self._backward))
 
     def validate(self, split: str = "validation") -> dict[str, float]:
         """Means over "train", "validation" or "test" of "loss" and the task's metrics, equal on every rank."""
@@ -254,6 +270,31 @@ class Trainer:
         """
         with self._undone():
             self._backward()
+
+    def _subject(self) -> Subject:
+        """What is measured of this trainer."""
+        by_part = self._options.clip is None and not self._scaler.is_enabled() and steps_by_part(self._optimizer)
+        return Subject(
+            self.model, self._optimizer, by_part, self._options.accumulate, self._options.threads, self._trial_steps
+        )
+
+    def _trial_steps(self, parallel: Parallel, count: int) -> None:
+        """Steps at a rate of 0 in a given way."""
+
+        def take() -> None:
+            for _ in range(count):
+                self._train_step(0.0)
+            parallel.flush()
+
+        self._by(parallel, take)
+
+    def _by(self, parallel: Parallel, act: Callable[[], Result]) -> Result:
+        """Do something with the ranks together in another way."""
+        usual, self._parallel = self._parallel, parallel
+        try:
+            return act()
+        finally:
+            self._parallel = usual
 
     @contextmanager
     def _undone(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from trainers import Task, Trainer, TrainerOptions
 from trainers.communication import process_group
 from trainers.models.mlp import Mlp
 from trainers.models.transformer import Transformer
-from trainers.overlap.training.blocks import blocks_of, joined
+from trainers.overlap.training.blocks import Blocks
 from trainers.overlap.training.layout import Layout, serial
 from trainers.overlap.training.recording import trainable
 from trainers.tasks.image_classification import ImageClassification
@@ -64,15 +64,14 @@ for _name in ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "NAdam", "RAdam",
 
 def layouts(trainer: Trainer) -> dict[str, Layout]:
     """Rank 0's: a bucket a block, sent as they come and with the last first; few buckets; everything at the end."""
-    recording, parameters = trainer.recorded(), trainable(trainer.model)
-    blocks = blocks_of(recording, parameters)
-    few = joined(blocks, recording, parameters, sum(each.nbytes for each in parameters.values()) / 3)
-    many, last = tuple(range(len(blocks))), len(blocks) // 2
+    blocks = Blocks(trainer.recorded(), {name: each.nbytes for name, each in trainable(trainer.model).items()})
+    few = blocks.equal(3)
+    many, last = tuple(range(len(blocks.all))), len(blocks.all) // 2
     found = {
-        "blocks": Layout("overlapped", blocks, many),
-        "last first": Layout("overlapped", blocks, (*many[:last], *reversed(many[last:]))),
+        "blocks": Layout("overlapped", blocks.all, many),
+        "last first": Layout("overlapped", blocks.all, (*many[:last], *reversed(many[last:]))),
         "few": Layout("overlapped", few, tuple(range(len(few)))),
-        "serial": serial(blocks),
+        "serial": serial(blocks.all),
     }
     said = [{name: layout.to_json() for name, layout in found.items()}]
     torch.distributed.broadcast_object_list(said)

@@ -1,42 +1,60 @@
-"""Blocks of parameters, the pieces that buckets are made of: cut in the order in which gradients come."""
+"""Blocks of parameters, the pieces that buckets are made of, and ways to put them together.
+
+All are cut in the order in which gradients come. Equal buckets, as DDP has them, keep the network busy; where they end
+small, the next step's first layers get theirs sooner.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-
-from torch.nn import Parameter
 
 from trainers.overlap.training.layout import BucketLayout
 from trainers.overlap.training.recording import Recording
 
-MOST = 32  # blocks, so that the search has no more choice than it can go through
+MOST = 48  # blocks
+EQUAL = (2, 4, 8, 14)  # buckets
+TAPERED = (3, 4, 6)  # each bucket has this part of what is left
+Size = Callable[[float], float]
+"""Bytes of the next bucket, from those that are left."""
 
 
-def blocks_of(recording: Recording, parameters: Mapping[str, Parameter]) -> tuple[BucketLayout, ...]:
-    """Runs of parameters, each of 1/MOST of all bytes at least, but for the last."""
-    singles = [BucketLayout((name,), recording.places[name]) for name in recording.ready]
-    total = sum(parameter.nbytes for parameter in parameters.values())
-    return joined(singles, recording, parameters, total / MOST)
+class Blocks:
+    """A model's parameters in runs of 1/MOST of all bytes at least, but for the last."""
 
+    def __init__(self, recording: Recording, sizes: Mapping[str, int]) -> None:
+        """sizes: bytes of each parameter's gradient; what isn't summed over ranks has none."""
+        self._recording, self._bytes = recording, sizes
+        self.bytes = sum(sizes.values())
+        singles = [BucketLayout((name,), recording.places[name]) for name in recording.ready]
+        self.all = self._joined(singles, lambda _: self.bytes / MOST)
 
-def joined(
-    blocks: Sequence[BucketLayout], recording: Recording, parameters: Mapping[str, Parameter], size: float
-) -> tuple[BucketLayout, ...]:
-    """Neighbours put together to `size` bytes at least, but for the last."""
-    runs: list[list[BucketLayout]] = [[]]
-    for block in blocks:
-        if sum(bytes_of(each, parameters) for each in runs[-1]) >= size:
-            runs.append([])
-        runs[-1].append(block)
-    return tuple(_one(run, recording) for run in runs)
+    def size(self, bucket: BucketLayout) -> int:
+        """Bytes of its gradients."""
+        return sum(self._bytes[name] for name in bucket.parameters)
 
+    def equal(self, count: int) -> tuple[BucketLayout, ...]:
+        """So many buckets of about one size."""
+        return self._joined(self.all, lambda _: self.bytes / count)
 
-def bytes_of(block: BucketLayout, parameters: Mapping[str, Parameter]) -> int:
-    """Of its gradients."""
-    return sum(parameters[name].nbytes for name in block.parameters)
+    def candidates(self) -> Iterator[tuple[BucketLayout, ...]]:
+        """Different ways to put the blocks into buckets."""
+        ways = [lambda _, count=count: self.bytes / count for count in EQUAL]
+        ways += [lambda left, part=part: left / part for part in TAPERED]
+        yield from dict.fromkeys(self._joined(self.all, way) for way in ways)
 
+    def _joined(self, blocks: Sequence[BucketLayout], size: Size) -> tuple[BucketLayout, ...]:
+        runs: list[list[BucketLayout]] = []
+        filled, wanted, left = 0, 0.0, float(self.bytes)
+        for block in blocks:
+            if filled >= wanted:
+                runs.append([])
+                left -= filled
+                filled, wanted = 0, size(left)
+            runs[-1].append(block)
+            filled += self.size(block)
+        return tuple(self._one(run) for run in runs)
 
-def _one(run: Iterable[BucketLayout], recording: Recording) -> BucketLayout:
-    names = tuple(chain.from_iterable(block.parameters for block in run))
-    return BucketLayout(names, recording.waits(names))
+    def _one(self, run: Iterable[BucketLayout]) -> BucketLayout:
+        names = tuple(chain.from_iterable(block.parameters for block in run))
+        return BucketLayout(names, self._recording.waits(names))

@@ -86,7 +86,9 @@ class Pipeline:
         if self._steps is None or self._layout.mode == "serial":
             self.flush()
         if self._steps is None:
+            self._mark("update begins")
             update()
+            self._mark("update ends")
 
     def flush(self) -> None:
         """Wait until all that was begun is done."""

@@ -17,35 +17,37 @@ from trainers.frozen import frozen
 
 @dataclass(frozen=True)
 class Recording:
-    """What a step showed, by names.
+    """What a step showed, by names; "" is the model itself.
 
-    places: for each parameter, the module in whose call it is first used, in the order of these calls; "" is the model
-    itself, None is outside of it. ready: parameters in the order in which their gradients were complete.
+    calls: modules in the order in which they were first called. places: for each parameter, the module in whose call
+    it is first used; None is outside of all. ready: parameters in the order in which their gradients were complete.
     """
 
+    calls: tuple[str, ...]
     places: dict[str, str | None]
     ready: tuple[str, ...]
 
     def waits(self, names: tuple[str, ...]) -> str | None:
         """The first of the calls in which any of these parameters is used."""
-        order = list(dict.fromkeys(self.places.values()))
+        order = (None, *self.calls)
         return min((self.places[name] for name in names), key=order.index)
 
 
 def record(model: nn.Module, step: Callable[[], object]) -> Recording:
     """Watch `step`, a forward and backward pass. Raises OverlapError for a parameter that gets no gradient."""
     names = {parameter: name for name, parameter in trainable(model).items()}
+    called: dict[str, None] = {}
     calls: list[str] = []
     places: dict[str, str | None] = {}
     ready: list[str] = []
-    with _calls(model, calls), _arrivals(names, ready), _Uses(names, calls, places):
+    with _calls(model, calls, called), _arrivals(names, ready), _Uses(names, calls, places):
         step()
     for name in names.values():
         if name not in ready:
             raise OverlapError(
                 f"The parameter {name} got no gradient, so its sum over ranks would never come; freeze it or use it."
             )
-    return Recording(places, tuple(dict.fromkeys(ready)))  # accumulated ones come several times
+    return Recording(tuple(called), places, tuple(dict.fromkeys(ready)))  # accumulated ones come several times
 
 
 def trainable(model: nn.Module) -> dict[str, Parameter]:
@@ -78,11 +80,16 @@ def _tensors(tree: Any) -> Iterator[Tensor]:
 
 
 @contextmanager
-def _calls(model: nn.Module, calls: list[str]) -> Iterator[None]:
-    """Keep the names of the modules that are being called in `calls`, the innermost last."""
+def _calls(model: nn.Module, calls: list[str], called: dict[str, None]) -> Iterator[None]:
+    """Keep the names of the modules that are being called in `calls`, the innermost last, and of all in `called`."""
+
+    def begins(name: str) -> None:
+        calls.append(name)
+        called.setdefault(name)
+
     with ExitStack() as stack:
         for name, module in model.named_modules():
-            begin = module.register_forward_pre_hook(lambda *_, name=name: calls.append(name))
+            begin = module.register_forward_pre_hook(lambda *_, name=name: begins(name))
             end = module.register_forward_hook(lambda *_: _forget_last(calls), always_call=True)
             stack.callback(begin.remove)
             stack.callback(end.remove)

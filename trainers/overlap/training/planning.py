@@ -1,0 +1,167 @@
+"""From a trainer to the layout that its steps will follow: recorded, measured, agreed on, searched, and tried out.
+
+Rank 0 searches; the others check that what it found fits the step that they have, and all vote. Then the layouts
+found, one sum after the backward pass, and DDP take steps in turn, and the fastest is followed: it was never slower
+than the others here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from statistics import median
+from time import perf_counter
+
+import torch.distributed as dist
+
+from trainers.communication import InTurn, Parallel, data_parallel
+from trainers.errors import OverlapError
+from trainers.overlap.agreement import Notices, Votes
+from trainers.overlap.interference import InterferenceTable
+from trainers.overlap.list_schedule import RULES, list_schedule
+from trainers.overlap.operations import OperationGraph, Resource
+from trainers.overlap.plan import OverlapPlan
+from trainers.overlap.search import search, serial_plan
+from trainers.overlap.training.blocks import Blocks
+from trainers.overlap.training.decision import Decision
+from trainers.overlap.training.graph import step_graph
+from trainers.overlap.training.layout import BucketLayout, Layout, serial
+from trainers.overlap.training.measuring import Subject, measured
+from trainers.overlap.training.profile import StepProfile, slowest
+from trainers.overlap.training.recording import Recording, trainable
+from trainers.overlap.training.timelines import predicted_rows, traced_rows
+from trainers.sharding import shards
+
+FINALISTS = 2  # layouts that are tried out
+SECONDS = 3.0  # of search for each of them
+ROUNDS, STEPS = 4, 3  # of the trial, and steps a round
+_numbers = count()  # of the plannings of this process; all ranks are at the same one
+
+
+def planned(subject: Subject, record: Callable[[], Recording]) -> Decision:
+    """Find the layout. Called on all ranks. OverlapError on every rank, with the reason, where one of them fails."""
+    notices = Notices()
+    try:
+        return _Planning(subject, Votes(f"plan {next(_numbers)}", notices)).decision(record())
+    except Exception as error:
+        reason = notices.heard()
+        notices.post(f"{type(error).__name__}: {error}")
+        if reason is None or isinstance(error, OverlapError):
+            raise
+        raise OverlapError(f"The search for a pipeline has failed on {reason}") from error
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A layout, and its plan."""
+
+    layout: Layout
+    plan: OverlapPlan
+
+
+class _Planning:
+    def __init__(self, subject: Subject, votes: Votes) -> None:
+        self._subject, self._votes = subject, votes
+
+    def decision(self, recording: Recording) -> Decision:
+        sharded = shards(self._subject.model)
+        parameters = trainable(self._subject.model)
+        sizes = {name: 0 if name in sharded else each.nbytes for name, each in parameters.items()}
+        self._votes.agree("model", [recording.ready, recording.calls, list(recording.places.items()), sizes])
+        blocks = Blocks(recording, sizes)
+        profile = self._profile(recording, blocks, sizes)
+        found = self._finalists(profile, blocks)
+        seconds = self._trial(found, blocks)
+        chosen = min(seconds, key=lambda way: median(seconds[way]))
+        return self._decided(profile, found.get(chosen), chosen, seconds, blocks)
+
+    def _profile(self, recording: Recording, blocks: Blocks, sizes: dict[str, int]) -> StepProfile:
+        """The slowest rank's, operation by operation."""
+        own = measured(self._subject, recording, blocks, sizes)
+        said = self._votes.statements(own.to_json())
+        return slowest([StepProfile.from_json(each) for each in said])
+
+    def _finalists(self, profile: StepProfile, blocks: Blocks) -> dict[str, _Found]:
+        """What rank 0 has found, checked by all."""
+        own = self._searched(profile, blocks) if dist.get_rank() == 0 else []
+        said = self._votes.statements([[each.layout.to_json(), each.plan.to_json()] for each in own])[0]
+        found = [_Found(Layout.from_json(layout), OverlapPlan.from_json(plan)) for layout, plan in said]
+        for each in found:
+            each.plan.check(self._graph(each.layout.buckets, profile)[0], profile.machine)
+        self._votes.agree("plan of overlapping", said)
+        return {f"{len(each.layout.buckets)} buckets": each for each in found}
+
+    def _searched(self, profile: StepProfile, blocks: Blocks) -> list[_Found]:
+        """Of all ways to put blocks into buckets the most promising, each with its best launch order."""
+
+        def promise(buckets: tuple[BucketLayout, ...]) -> float:
+            graph, times = self._graph(buckets, profile)
+            return min(list_schedule(graph, times, rule, periodic=True).period for rule in RULES)
+
+        table = _interference(profile)
+        found = []
+        for buckets in sorted(blocks.candidates(), key=promise)[:FINALISTS]:
+            graph, times = self._graph(buckets, profile)
+            plan = search(graph, times, table, machine=profile.machine, seconds=SECONDS)
+            if plan.mode == "overlapped":
+                order = tuple(int(name.split()[1]) for name in plan.streams[Resource.NETWORK])
+                found.append(_Found(Layout("overlapped", buckets, order, self._subject.threads), plan))
+        return found
+
+    def _graph(
+        self, buckets: tuple[BucketLayout, ...], profile: StepProfile
+    ) -> tuple[OperationGraph, dict[str, float]]:
+        return step_graph(buckets, profile, self._subject.by_part)
+
+    def _trial(self, found: dict[str, _Found], blocks: Blocks) -> dict[str, list[float]]:
+        """Seconds of a step each way, in turn, of the slowest rank."""
+        ways: dict[str, Layout | None] = {"serial": serial(blocks.all), "ddp": None}
+        ways |= {name: each.layout for name, each in found.items()}
+        own: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(ROUNDS):
+            for name, layout in ways.items():
+                way = self._subject.pipeline(layout) if layout else InTurn(data_parallel(self._subject.model))
+                own[name].append(self._seconds_a_step(way))
+        said = self._votes.statements(own)
+        return {name: [max(each) for each in zip(*(rank[name] for rank in said), strict=True)] for name in ways}
+
+    def _seconds_a_step(self, way: Parallel) -> float:
+        self._subject.steps(way, 1)  # DDP regroups its gradients after its first
+        dist.barrier()
+        begun = perf_counter()
+        self._subject.steps(way, STEPS)
+        seconds = (perf_counter() - begun) / STEPS
+        way.close()
+        return seconds
+
+    def _decided(
+        self, profile: StepProfile, found: _Found | None, chosen: str, seconds: dict[str, list[float]], blocks: Blocks
+    ) -> Decision:
+        alone = serial(blocks.all)
+        serially = serial_plan(*self._graph(alone.buckets, profile), profile.machine)
+        timelines = {
+            "predicted, in turn": predicted_rows(serially),
+            "measured, in turn": traced_rows(self._subject, alone, profile),
+        }
+        if found:
+            timelines["predicted, overlapped"] = predicted_rows(found.plan)
+            timelines["measured, overlapped"] = traced_rows(self._subject, found.layout, profile)
+        predicted = {"serial": serially.period_seconds, "ddp": None}
+        return Decision(
+            layout=found.layout if found else alone if chosen == "serial" else Layout("ddp", (), ()),
+            machine=profile.machine,
+            seconds=seconds,
+            chosen=chosen,
+            predicted_seconds=found.plan.period_seconds if found else predicted[chosen],
+            predicted_serial_seconds=serially.period_seconds,
+            timelines=timelines,
+            rejected=profile.rejected,
+        )
+
+
+def _interference(profile: StepProfile) -> InterferenceTable:
+    """Straight lines from nothing over what was measured to the speed alone."""
+    ends = (0.0, 0.0), (1.0, 1.0)
+    curves = {Resource(name): (ends[0], pair, ends[1]) for name, pair in profile.speeds.items()}
+    return InterferenceTable({Resource.COMPUTE: ends, **curves})
