@@ -103,7 +103,7 @@ def _told(
     begun = monotonic()
     stored = prefill(model, tokens[: options.context])
     _say(f"{text}: {options.context} tokens stored in {duration_text(monotonic() - begun)}")
-    for line in lines(model, stored, tokens[options.context :], options.target, names):
+    for line in lines(model, stored, tokens[options.context :], list(dict.fromkeys(options.target)), names):
         _say(f"  {line.row.name}{'' if line.target is None else f' at {line.target:g}'}: mass {line.row.mass_mean:.3f}")
         yield line
 

@@ -15,6 +15,7 @@ from orchestrator.events import RunStarted
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.run_folder import WEIGHTS
 from trainers.data.text import read_text
+from trainers.errors import DataError
 from trainers.generation.tokenizer import Tokenizer
 from trainers.models.gguf import read_llama
 from trainers.models.gguf.tokenizer import tokenizer_of
@@ -86,6 +87,9 @@ def _trainer(config: Config) -> "tuple[Trainer, object]":
 
 
 def _tokens(texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, Tokens]:
-    """Each text's tokens by its name: "kjv", or a UTF-8 file or folder."""
-    read = {text: read_text(text).tobytes().decode() for text in texts}
+    """Each text's tokens by its name: "kjv", or a UTF-8 file or folder. Raises UserError."""
+    try:
+        read = {text: read_text(text).tobytes().decode() for text in texts}
+    except DataError as error:
+        raise UserError(str(error).replace("task.data=", "--texts ").replace("task.data", "--texts")) from error
     return {text: np.array(tokenizer.encode(content), np.int64) for text, content in read.items()}

@@ -83,12 +83,12 @@ def test_a_run_that_was_killed_while_it_scored_scores_when_it_is_resumed(tmp_pat
 
 @pytest.mark.slow
 def test_ways_to_attend_are_compared_on_a_run_folder(finished: Path) -> None:
-    few = ["--context", "256", "--steps", "4", "--target", "0.8", "--figure", "mass.png", "--json"]
+    few = ["--context", "256", "--steps", "4", "--target", "0.8", "0.8", "--figure", "mass.png", "--json"]
     ended = orchestrate(finished.parent, "attention", str(finished), *few, "--methods", "oracle_top_p,snapkv")
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     by_name = {row["name"]: row for row in found["rows"]}
-    assert list(by_name) == ["full", "Tactic", "oracle top-p", "SnapKV"]
+    assert [row["name"] for row in found["rows"]] == ["full", "Tactic", "oracle top-p", "SnapKV"]
     assert by_name["full"]["kl"] == 0
     assert by_name["oracle top-p"]["mass_mean"] >= 0.8
     assert (finished.parent / "mass.png").read_bytes().startswith(b"\x89PNG")
@@ -107,6 +107,8 @@ def test_ways_to_attend_are_compared_on_a_file(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "Quest" in ended.stdout
     assert "--figure . cannot be written (Is a directory)" in ended.stderr.splitlines()[-1]
+    ended = orchestrate(tmp_path, "attention", "tiny.gguf", *few, "--methods", "full", "--json")
+    assert [row["name"] for row in json.loads(ended.stdout)["rows"]] == ["full"]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,7 @@ def test_a_run_that_cannot_be_scored_is_not_started(override: str, named: str, t
         (["smollm2", "--target", "0"], "target mass is 0"),
         (["smollm2", "--methods", "magic"], "oracle_top_k"),
         (["smollm2", "--context", "9000"], "looks back on 8192"),
+        (["smollm2", "--texts", "nowhere.txt"], "--texts: nowhere.txt cannot be read"),
         (["nowhere.gguf"], "nowhere.gguf"),
         (["."], "no run folder"),
     ],

@@ -63,7 +63,7 @@ class CachePlan:
         if self.bytes > available:
             raise GenerationError(
                 f"{self.statement()}, but only {readable(available)} of memory are free; lower the batch or the"
-                " context, or set a limit, and sequences that don't fit will wait."
+                " context."
             )
         if not self.pages:
             raise GenerationError(
