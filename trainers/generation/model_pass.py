@@ -26,7 +26,7 @@ class FormedPass:
     """inputs: where on the board its tokens are; positions: of the same tokens in their sequences.
 
     told: sequences whose next token it tells; rows: of these in the pass; outputs: where on the board they belong.
-    prepared: sequences that begin to decode by a sparse method afterwards, each with its first slot.
+    prepared: sequences that begin to decode by a sparse method afterwards, with their first slot and tokens stored.
     """
 
     inputs: Tensor
