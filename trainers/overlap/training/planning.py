@@ -7,7 +7,7 @@ than the others here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from statistics import median
@@ -19,7 +19,7 @@ from trainers.communication import InTurn, Parallel, data_parallel
 from trainers.errors import OverlapError
 from trainers.overlap.agreement import Notices, Votes
 from trainers.overlap.interference import InterferenceTable
-from trainers.overlap.list_schedule import RULES, list_schedule
+from trainers.overlap.list_schedule import as_given, list_schedule
 from trainers.overlap.operations import OperationGraph, Resource
 from trainers.overlap.plan import OverlapPlan
 from trainers.overlap.search import search, serial_plan
@@ -34,8 +34,10 @@ from trainers.overlap.training.timelines import predicted_rows, traced_rows
 from trainers.sharding import shards
 
 FINALISTS = 2  # layouts that are tried out
-SECONDS = 3.0  # of search for each of them
-ROUNDS, STEPS = 4, 3  # of the trial, and steps a round
+SECONDS = 1.5  # of search for each of them
+STEPS = 3  # of each way in a round of the trial
+FEWEST, MOST, TRIAL_SECONDS = 2, 5, 20.0  # rounds: as many as fit into so many seconds
+Buckets = tuple[BucketLayout, ...]
 _numbers = count()  # of the plannings of this process; all ranks are at the same one
 
 
@@ -88,46 +90,53 @@ class _Planning:
         said = self._votes.statements([[each.layout.to_json(), each.plan.to_json()] for each in own])[0]
         found = [_Found(Layout.from_json(layout), OverlapPlan.from_json(plan)) for layout, plan in said]
         for each in found:
-            each.plan.check(self._graph(each.layout.buckets, profile)[0], profile.machine)
+            each.plan.check(self._graph(each.layout.buckets, each.layout.order, profile)[0], profile.machine)
         self._votes.agree("plan of overlapping", said)
         return {f"{len(each.layout.buckets)} buckets": each for each in found}
 
     def _searched(self, profile: StepProfile, blocks: Blocks) -> list[_Found]:
         """Of all ways to put blocks into buckets the most promising, each with its best launch order."""
-
-        def promise(buckets: tuple[BucketLayout, ...]) -> float:
-            graph, times = self._graph(buckets, profile)
-            return min(list_schedule(graph, times, rule, periodic=True).period for rule in RULES)
-
         table = _interference(profile)
+        ranked = sorted(
+            (min((self._period(buckets, order, profile), order) for order in simple_orders(len(buckets))), buckets)
+            for buckets in blocks.candidates()
+        )
         found = []
-        for buckets in sorted(blocks.candidates(), key=promise)[:FINALISTS]:
-            graph, times = self._graph(buckets, profile)
-            plan = search(graph, times, table, machine=profile.machine, seconds=SECONDS)
+        for (_, simple), buckets in ranked[:FINALISTS]:
+            free = search(*self._graph(buckets, None, profile), table, seconds=SECONDS)
+            _, order = min((self._period(buckets, order, profile), order) for order in (simple, order_of(free)))
+            plan = search(*self._graph(buckets, order, profile), table, machine=profile.machine, seconds=SECONDS)
             if plan.mode == "overlapped":
-                order = tuple(int(name.split()[1]) for name in plan.streams[Resource.NETWORK])
                 found.append(_Found(Layout("overlapped", buckets, order, self._subject.threads), plan))
         return found
 
+    def _period(self, buckets: Buckets, order: tuple[int, ...], profile: StepProfile) -> float:
+        """Of a step, without interference."""
+        graph, times = self._graph(buckets, order, profile)
+        return list_schedule(graph, times, as_given, periodic=True).period
+
     def _graph(
-        self, buckets: tuple[BucketLayout, ...], profile: StepProfile
+        self, buckets: Buckets, order: tuple[int, ...] | None, profile: StepProfile
     ) -> tuple[OperationGraph, dict[str, float]]:
-        return step_graph(buckets, profile, self._subject.by_part)
+        return step_graph(buckets, profile, self._subject.by_part, order)
 
     def _trial(self, found: dict[str, _Found], blocks: Blocks) -> dict[str, list[float]]:
         """Seconds of a step each way, in turn, of the slowest rank."""
         ways: dict[str, Layout | None] = {"serial": serial(blocks.all), "ddp": None}
         ways |= {name: each.layout for name, each in found.items()}
-        own: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(ROUNDS):
-            for name, layout in ways.items():
-                way = self._subject.pipeline(layout) if layout else InTurn(data_parallel(self._subject.model))
-                own[name].append(self._seconds_a_step(way))
-        said = self._votes.statements(own)
-        return {name: [max(each) for each in zip(*(rank[name] for rank in said), strict=True)] for name in ways}
+        distributed = InTurn(data_parallel(self._subject.model))
+        self._subject.steps(distributed, 1)  # DDP regroups its gradients after its first
+        rounds: list[dict[str, float]] = []
+        while len(rounds) < FEWEST or len(rounds) < min(MOST, TRIAL_SECONDS / (STEPS * sum(rounds[0].values()))):
+            own = {
+                name: self._seconds_a_step(self._subject.pipeline(layout) if layout else distributed)
+                for name, layout in ways.items()
+            }
+            said = self._votes.statements(own)
+            rounds.append({name: max(rank[name] for rank in said) for name in ways})
+        return {name: [each[name] for each in rounds] for name in ways}
 
     def _seconds_a_step(self, way: Parallel) -> float:
-        self._subject.steps(way, 1)  # DDP regroups its gradients after its first
         dist.barrier()
         begun = perf_counter()
         self._subject.steps(way, STEPS)
@@ -139,7 +148,7 @@ class _Planning:
         self, profile: StepProfile, found: _Found | None, chosen: str, seconds: dict[str, list[float]], blocks: Blocks
     ) -> Decision:
         alone = serial(blocks.all)
-        serially = serial_plan(*self._graph(alone.buckets, profile), profile.machine)
+        serially = serial_plan(*self._graph(alone.buckets, alone.order, profile), profile.machine)
         timelines = {
             "predicted, in turn": predicted_rows(serially),
             "measured, in turn": traced_rows(self._subject, alone, profile),
@@ -158,6 +167,16 @@ class _Planning:
             timelines=timelines,
             rejected=profile.rejected,
         )
+
+
+def simple_orders(count: int) -> Iterator[tuple[int, ...]]:
+    """As buckets are complete, and from some place on the other way round: what the next step needs first."""
+    return ((*range(turn), *reversed(range(turn, count))) for turn in range(count))
+
+
+def order_of(plan: OverlapPlan) -> tuple[int, ...]:
+    """In which a plan sends the buckets."""
+    return tuple(int(name.split()[1]) for name in plan.streams[Resource.NETWORK])
 
 
 def _interference(profile: StepProfile) -> InterferenceTable:
