@@ -113,6 +113,7 @@ def check_beforehand(options: ClusterOptions) -> None:
 def _initialise(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
     """Start or join; returns the dashboard's address and warnings. SIGTERM means afterwards what it meant before."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # echoes of a failure that is told already
     handler = signal.getsignal(signal.SIGTERM)
     try:
         return _start(options) if options.address == "local" else (_join(options), ())

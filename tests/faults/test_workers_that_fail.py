@@ -40,7 +40,7 @@ def test_killed_beside_a_validation_or_a_snapshot(run: StartRun, constant: Run, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGABRT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGABRT])
 def test_told_to_end(run: StartRun, constant: Run, number: int) -> None:
     disturbed = run(*TWO_STAGES).start()
     disturbed.wait_for(trained(130))
