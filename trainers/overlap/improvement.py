@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from time import monotonic
 
 from trainers.overlap.cyclic import rivals
@@ -52,12 +53,21 @@ class Improvement:
         while draft is not before and monotonic() < self.deadline:
             before = draft
             for name in self._movable:
-                for schedule in self._other_places(draft.schedule, name):
-                    draft = self._shorter(draft, schedule, draft.shares)
+                draft = self._shortest(draft, ((each, draft.shares) for each in self._other_places(draft, name)))
             for name in self.device.graph.names:
-                for share in self._other_shares(name):
-                    draft = self._shorter(draft, draft.schedule, {**draft.shares, name: share})
+                draft = self._shortest(draft, ((draft.schedule, each) for each in self._other_shares(draft, name)))
         return draft
+
+    def _shortest(self, draft: Draft, others: Iterator[tuple[Schedule, Shares]]) -> Draft:
+        """The best of a draft and others, as far as there is time to look at them."""
+        best = draft
+        for schedule, shares in others:
+            if monotonic() > self.deadline:
+                break
+            other = self._draft(schedule, shares)
+            if other and other.period < best.period * (1 - _NOTABLE):
+                best = other
+        return best
 
     @cached_property
     def _movable(self) -> list[str]:
@@ -66,23 +76,21 @@ class Improvement:
         names = {name for pair in pairs for name in (pair.first, pair.second)}
         return [name for name in self.device.graph.names if name in names]
 
-    def _shorter(self, draft: Draft, schedule: Schedule, shares: Shares) -> Draft:
-        other = self._draft(schedule, shares)
-        return other if other and other.period < draft.period * (1 - _NOTABLE) else draft
-
     def _draft(self, schedule: Schedule, shares: Shares) -> Draft | None:
         found = steady(self.device, schedule, shares, self.periodic)
         return Draft(schedule, shares, found) if found else None
 
-    def _other_shares(self, name: str) -> tuple[float, ...]:
-        return GRID if self.device.graph[name].resource in partners(self.device) else ()
+    def _other_shares(self, draft: Draft, name: str) -> Iterator[Shares]:
+        for share in GRID if self.device.graph[name].resource in partners(self.device) else ():
+            yield {**draft.shares, name: share}
 
-    def _other_places(self, schedule: Schedule, name: str) -> Iterator[Schedule]:
+    def _other_places(self, draft: Draft, name: str) -> Iterator[Schedule]:
         """The operation amid any two others of its stream, in the lap that is nearest to where it was."""
+        schedule = draft.schedule
         period, start = schedule.period, schedule.starts[name]
         stream = self.device.graph.on(self.device.graph[name].resource)
         phases = sorted(schedule.starts[other] % period for other in stream if other != name)
-        for left, right in zip(phases, [*phases[1:], phases[0] + period] if phases else [], strict=True):
+        for left, right in pairwise([*phases, phases[0] + period]):
             middle = (left + right) / 2
             lap = round((start - middle) / period)
             yield replace(schedule, starts={**schedule.starts, name: middle + lap * period})

@@ -111,7 +111,7 @@ def test_list_schedules_keep_to_dependencies_and_are_never_below_the_bound(
     periodic=st.booleans(),
     table=st.sampled_from([PUBLISHED, WAITING]),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_no_plan_is_slower_than_one_after_another(
     seed: int, size: int, periodic: bool, table: InterferenceTable
 ) -> None:
