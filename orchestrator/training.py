@@ -1,7 +1,7 @@
 """One training from its cluster to its weights: connect, start the gang, do what the policy asks, test, save."""
 
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from orchestrator.cluster.connection import ClusterOptions, connect
@@ -25,6 +25,7 @@ from orchestrator.history import history
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Choice, Finding, Forecast, Policy, Train
 from orchestrator.long_context import long_context_options
+from orchestrator.overlapping import overlap
 from orchestrator.plan_choice import PlanChoice, choose_plan
 from orchestrator.recording import Recording
 from orchestrator.recovery import Recovery
@@ -42,7 +43,7 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
     """
     recovery = Recovery(config, recording)
     patience = Patience(config.cluster.hang_seconds)
-    with connect(cluster_options(config)) as cluster:
+    with connect(_needed(config, recovery.goes_on)) as cluster:
         for remark in cluster.warnings:
             recording.emit(Warned(remark))
         while True:
@@ -60,7 +61,9 @@ def _trained(
     """What one gang of workers does: go on from where the run stands to its end."""
     policy = make_policy(config.lr, config.steps, config.seed)
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
-    recording.emit(JobReady(**asdict(start_together(job, replicas))))
+    ready = JobReady(**asdict(start_together(job, replicas)))
+    recording.emit(ready)
+    overlap(config, ready.world_size, job, replicas, recording)
     with Saving(job, store, policy, recording.emit, config.snapshot_every_steps) as saving:
         execution = Execution(
             job, recording.emit, 0, replicas, saving.within_stage, config.snapshot_every_steps, recovery.factor_at
@@ -113,6 +116,13 @@ def _measure_communication(step: int, job: Job, recording: Recording) -> None:
     measured = job.communication()
     if measured is not None:
         recording.emit(CommunicationMeasured(step, **measured))
+
+
+def _needed(config: Config, goes_on: bool) -> ClusterOptions:
+    """What the cluster must offer for this run: an elastic one that goes on takes what there is."""
+    options = cluster_options(config)
+    shrinks = goes_on and config.cluster.elastic and config.cluster.address != "local"
+    return replace(options, workers=1, probe_replicas=0) if shrinks else options
 
 
 def cluster_options(config: Config) -> ClusterOptions:
