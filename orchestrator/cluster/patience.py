@@ -1,9 +1,11 @@
 """How long a call may take before a rank counts as hung: what was configured, or much longer than such calls took."""
 
+import math
 from collections import deque
 from statistics import median
 
 LEAST_SECONDS = 30.0
+LEAST_OTHER_SECONDS = 180.0  # of calls that are rare, above all those of a start, which a busy machine makes slow
 FACTOR = 5.0
 _STEADY = ("train", "validate")  # calls of which most of a run is made
 _FIRST_STEADY = 600.0  # for the first of them: kernels may be compiled, data fetched
@@ -27,9 +29,8 @@ class Patience:
         usual = units * median(taken) if taken else None
         if self._hang_seconds is not None and method in _STEADY:
             return self._hang_seconds + (units * self._hang_seconds if usual is None else usual)
-        if usual is None:
-            return min(self._call_seconds, _FIRST_STEADY) if method in _STEADY else self._call_seconds
-        return max(LEAST_SECONDS, FACTOR * usual)
+        least, first = (LEAST_SECONDS, _FIRST_STEADY) if method in _STEADY else (LEAST_OTHER_SECONDS, math.inf)
+        return min(first, self._call_seconds) if usual is None else max(least, FACTOR * usual)
 
     def note(self, method: str, units: int, seconds: float) -> None:
         """A call of so many units has taken `seconds`."""

@@ -52,7 +52,7 @@ def test_told_to_end(run: StartRun, constant: Run, number: int) -> None:
 
 @pytest.mark.slow
 def test_stopped(run: StartRun, constant: Run) -> None:
-    disturbed = run(*TWO_STAGES, "cluster.hang_seconds=3").start()
+    disturbed = run(*TWO_STAGES, "cluster.hang_seconds=8").start()
     disturbed.wait_for(trained(20))
     disturbed.signal_worker(1, signal.SIGSTOP)
     assert disturbed.ended() == 0, disturbed.output()
@@ -64,7 +64,7 @@ def test_stopped(run: StartRun, constant: Run) -> None:
 
 @pytest.mark.slow
 def test_hung_in_a_step(run: StartRun, constant: Run) -> None:
-    disturbed = run(*TWO_STAGES, "cluster.hang_seconds=3").start()
+    disturbed = run(*TWO_STAGES, "cluster.hang_seconds=8").start()
     disturbed.wait_for(trained(20))
     disturbed.order(1, "hang")
     assert disturbed.ended() == 0, disturbed.output()
@@ -117,9 +117,9 @@ def test_an_error_of_the_code_is_not_tried_again(run: StartRun) -> None:
 def test_a_driver_that_was_stopped_for_a_while_loses_nothing(
     run: StartRun, constant: Run, point: Callable[[Run], bool]
 ) -> None:
-    disturbed = run(*TWO_STAGES, "cluster.hang_seconds=2").start()
+    disturbed = run(*TWO_STAGES, "cluster.hang_seconds=4").start()
     disturbed.wait_for(point)
-    disturbed.pause(6.0)
+    disturbed.pause(10.0)
     assert disturbed.ended() == 0, disturbed.output()
     same_outcome(disturbed, constant)
     assert not disturbed.told(Recovered)
