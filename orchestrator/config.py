@@ -63,6 +63,13 @@ class CommunicationConfig:
 
 
 @dataclass
+class OverlapConfig:
+    """Whether steps overlap communication and optimizer with computation. `mode`: off or searched."""
+
+    mode: str = "off"
+
+
+@dataclass
 class LongContextConfig:
     """Keys of evaluation.long_context: those of `trainers.generation.evaluation.options.LongContextOptions`."""
 
@@ -129,6 +136,7 @@ class Config:
     tracking: TrackingConfig
     debug: DebugConfig
     snapshot_every_steps: int | None = None  # within stages; None: at their ends only
+    overlap: OverlapConfig = field(default_factory=OverlapConfig)
     search_paths: list[str] = field(default_factory=list)  # where the person's own modules lie
 
     def to_json(self) -> Json:
@@ -306,6 +314,9 @@ def _check_ranges(config: Config) -> None:
     _require(config.clip is None or config.clip > 0, "clip", config.clip, "above 0, or null for no clipping")
     _require(cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", cluster.gpus_per_worker, "0 or 1")
     _require_one_of("precision", config.precision, "float32", "bfloat16", "float16")
+    _require_one_of("overlap.mode", config.overlap.mode, "off", "searched")
+    on_gpus = config.overlap.mode == "searched" and cluster.gpus_per_worker
+    _require(not on_gpus, "cluster.gpus_per_worker", cluster.gpus_per_worker, "0, for overlap=searched works on CPUs")
     communication = config.communication
     _require_one_of("communication.method", communication.method, "backend", "planned")
     _require_one_of("communication.backend", communication.backend, "auto", "gloo", "nccl")

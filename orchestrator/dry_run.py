@@ -46,6 +46,7 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
     yield "where", f"Ray at {cluster.address}: {count_text(cluster.workers, 'worker')}, " + _each_worker(config)
     yield "step", f"{count_text(samples, 'sample')} ({config.batch_size} a worker, {config.precision})"
     yield "gradients", _gradients(config)
+    yield "overlap", _overlap(config)
     yield "learning rate", f"{policy_name(values)}, {count_text(cost.stages, 'stage')}"
     yield "training", count_text(cost.train_steps, "step")
     yield "search", f"at most {count_text(cost.probe_steps, 'step')}, {cost.probe_steps / total:.0%} of all steps"
@@ -82,6 +83,14 @@ def _gradients(config: Config) -> str:
             raise
         return f"by the backend's own all_reduce: {error}"
     return f"by a plan for topology={config.topology}, over {config.communication.transport}"
+
+
+def _overlap(config: Config) -> str:
+    if config.overlap.mode == "off":
+        return "gradients are averaged during the backward pass"
+    if config.cluster.workers == 1:
+        return "searched, but one worker has nothing to hide"
+    return "a pipeline of buckets, searched by some 60 trial steps before training"
 
 
 def _how_long(steps: int, values: Json, outputs: Path) -> str:

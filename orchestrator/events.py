@@ -104,6 +104,24 @@ class CommunicationMeasured:
 
 
 @dataclass(frozen=True)
+class OverlapPlanned:
+    """How steps overlap, found by trial steps before training; fields as in `trainers.overlap.training.decision`.
+
+    layout: what is followed, for workers that come later. seconds: a step's, by way; chosen: one of these ways.
+    timelines: rows of (stream, operation, begin, end) by title.
+    """
+
+    layout: Json
+    machine: str
+    seconds: dict[str, list[float]]
+    chosen: str
+    predicted_seconds: float | None
+    predicted_serial_seconds: float
+    timelines: dict[str, list[list[Any]]]
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
 class ProbeRan:
     """One candidate was tried and the state came back. Losses are means over ranks; validation is (steps, loss)."""
 
@@ -234,6 +252,7 @@ Event = (
     | JobReady
     | PlanChosen
     | CommunicationMeasured
+    | OverlapPlanned
     | ProbeRan
     | ArmTakenUp
     | ForecastMade

@@ -15,6 +15,7 @@ from orchestrator.events import (
     ForecastMade,
     JobReady,
     Measured,
+    OverlapPlanned,
     PlanChosen,
     ProbeRan,
     RangeChosen,
@@ -77,6 +78,7 @@ class History:
     job: JobReady | None = None
     plan: PlanChosen | None = None
     communication: CommunicationMeasured | None = None
+    overlap: OverlapPlanned | None = None
     found: RangeChosen | None = None
     ended: RunEnded | None = None
     segments: list[Segment] = field(default_factory=list)
@@ -199,6 +201,8 @@ def _add(story: History, event: Event) -> None:
             story.plan = event
         case CommunicationMeasured():
             story.communication = event
+        case OverlapPlanned():
+            story.overlap = event
         case RangeChosen():
             story.found = event
         case ProbeRan():

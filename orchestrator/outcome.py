@@ -6,6 +6,7 @@ from orchestrator.communication import measured_bandwidth
 from orchestrator.config import Config
 from orchestrator.events import Json, PlanChosen, RunEnded
 from orchestrator.history import History, history
+from orchestrator.overlap_words import overlap_result
 from orchestrator.recording import Recording
 from orchestrator.run_folder import write_result
 from orchestrator.run_state import Outcome, classified
@@ -62,6 +63,7 @@ def _result(config: Config, recording: Recording, outcome: Outcome, weights: str
         "lr_by_step": summary["lr_by_step"],
         "settings": dict(story.settings),
         "plan": _plan(story),
+        "overlap": overlap_result(story.overlap),
         "recoveries": len(story.recoveries),
         "mlflow_run_id": recording.mlflow_run_id(),
         "weights_sha256": weights,

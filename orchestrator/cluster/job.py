@@ -98,6 +98,15 @@ class Job:
         found: Json | None = self._workers.call_rank(0, "communication")
         return found
 
+    def plan_overlap(self) -> Json:
+        """Find how steps overlap, and do it so; what was found, with rank 0's timelines."""
+        found: Json = self._workers.call("plan_overlap")[0]
+        return found
+
+    def follow_overlap(self, layout: Json) -> None:
+        """Overlap steps as it was found before."""
+        self._workers.call("follow_overlap", layout)
+
     def keep(self, name: str) -> None:
         """Keep the whole present state in the workers' memory; a second one of the same name replaces the first."""
         self._workers.call("keep", name)

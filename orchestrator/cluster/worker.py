@@ -107,6 +107,16 @@ class Worker:
 
         return measured_communication()
 
+    def plan_overlap(self) -> Json:
+        """Find, by trial steps, how steps overlap, and do it so; equal on every rank but for the timelines."""
+        return self._trainer.plan_overlap().to_json()
+
+    def follow_overlap(self, layout: Json) -> None:
+        """Overlap steps as another gang of this run has found it."""
+        from trainers.overlap.training.layout import Layout
+
+        self._trainer.follow(Layout.from_json(layout))
+
     def keep(self, name: str) -> None:
         """Keep the present state in memory; the memory of an earlier one of the same name is used again."""
         self._kept[name] = self._trainer.snapshot(reuse=self._kept.pop(name, None))

@@ -16,6 +16,7 @@ from orchestrator.events import (
     Event,
     ForecastMade,
     JobReady,
+    OverlapPlanned,
     PlanChosen,
     ProbeRan,
     RangeChosen,
@@ -31,6 +32,7 @@ from orchestrator.events import (
     Warned,
 )
 from orchestrator.learning_rate.policy import Forecast
+from orchestrator.overlap_words import overlap_sentence
 from orchestrator.recorders import messages
 from orchestrator.recorders.progress import Progress
 from orchestrator.recorders.secrets import mask
@@ -76,6 +78,8 @@ class TerminalRecorder:
                 self._print(messages.plan(event))
             case CommunicationMeasured():
                 self._print(messages.communication(event))
+            case OverlapPlanned():
+                self._print(Text(overlap_sentence(event)))
             case RangeChosen():
                 self._print(messages.interval(event.found))
             case ForecastMade():

@@ -59,6 +59,17 @@ some_events: st.SearchStrategy[Event] = st.one_of(
         st.none() | texts,
         naturals,
     ),
+    st.builds(
+        events.OverlapPlanned,
+        st.dictionaries(texts, texts),
+        texts,
+        st.dictionaries(texts, st.lists(floats)),
+        texts,
+        floats,
+        floats,
+        st.dictionaries(texts, st.lists(st.tuples(texts, texts, floats, floats).map(list))),
+        naturals,
+    ),
     st.builds(events.CommunicationMeasured, naturals, texts, st.dictionaries(texts, st.dictionaries(texts, floats))),
     st.builds(events.ArmTakenUp, naturals, texts, naturals, series, series, floats),
     st.builds(events.ForecastMade, st.builds(Forecast, naturals, floats, floats, naturals, floats, st.booleans())),
@@ -94,7 +105,7 @@ def test_every_event_comes_back_as_it_was(recorded: list[Event], tmp_path_factor
 
 
 def test_every_kind_of_event_is_covered() -> None:
-    assert len(events.Event.__args__) == 20
+    assert len(events.Event.__args__) == 21
 
 
 def test_each_line_is_json_that_any_program_reads(tmp_path: Path) -> None:

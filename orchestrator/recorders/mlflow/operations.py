@@ -19,6 +19,7 @@ from orchestrator.events import (
     JobReady,
     Json,
     Measured,
+    OverlapPlanned,
     PlanChosen,
     ProbeRan,
     RateChosen,
@@ -31,6 +32,7 @@ from orchestrator.events import (
     StepsTrained,
     Validated,
 )
+from orchestrator.overlap_words import overlap_result
 from orchestrator.recorders.mlflow.spool import Operation
 from orchestrator.recorders.secrets import mask_all
 
@@ -67,6 +69,8 @@ class Operations:
                 return _plan(event)
             case CommunicationMeasured():
                 return _communication(event, now)
+            case OverlapPlanned():
+                return _overlap(event, now)
             case StepsTrained() | ArmTakenUp():
                 return [_metrics(self._steps(event, now))]
             case Validated():
@@ -139,6 +143,12 @@ def _plan(event: PlanChosen) -> list[Operation]:
 def _communication(event: CommunicationMeasured, now: int) -> list[Operation]:
     rows = [_metrics(_prefixed(f"communication/{name}", row, now, event.step)) for name, row in event.rows.items()]
     return [*rows, {"op": "text", "file": "communication.txt", "text": event.rule}]
+
+
+def _overlap(event: OverlapPlanned, now: int) -> list[Operation]:
+    numbers = {name: value for name, value in (overlap_result(event) or {}).items() if name.endswith("seconds")}
+    points = [(f"overlap_{name}", value, now, 0) for name, value in numbers.items() if value is not None]
+    return [_metrics(points), _tags(overlap=event.chosen)]
 
 
 def _scores(event: Scored, now: int) -> list[Operation]:

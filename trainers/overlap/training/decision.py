@@ -31,4 +31,5 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {**asdict(self), "layout": self.layout.to_json()}
+        timelines = {title: [list(row) for row in rows] for title, rows in self.timelines.items()}
+        return {**asdict(self), "layout": self.layout.to_json(), "timelines": timelines}
