@@ -4,6 +4,7 @@ Formed ahead, as NanoFlow does (arXiv 2408.12757), host work costs no time of th
 noticed a pass late, after one token that nobody sees.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from typing import Literal, ParamSpec, TypeVar
@@ -50,18 +51,17 @@ def _one_by_one(form: Form, passes: Passes) -> Iterator[Outcome]:
 
 
 def _one_ahead(form: Form, passes: Passes, worker: Executor) -> Iterator[Outcome]:
-    """An outcome is taken, and what follows the next pass is formed, while the next one runs."""
-    outcome: Outcome | None = None
-    running: Future[Outcome] | None = None
+    """While a pass runs the next one is formed and put in line, so that the worker never waits for this thread."""
+    line: deque[Future[Outcome]] = deque()
     try:
         while True:
-            if outcome:
-                yield outcome
             formed = form()
-            outcome = running.result() if running else None
-            running = worker.submit(passes.run, formed) if formed else None
-            if not (running or outcome):
+            if formed:
+                line.append(worker.submit(passes.run, formed))
+            if not line:
                 return
+            if len(line) == 2 or not formed:
+                yield line.popleft().result()
     finally:
         passes.stopped.set()
-        wait([running] if running else [])
+        wait(line)
