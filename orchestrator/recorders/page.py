@@ -13,6 +13,7 @@ from orchestrator.communication import ROW_NAMES, plan_sentence
 from orchestrator.communication import rows as communication_rows
 from orchestrator.events import Json, PlanChosen
 from orchestrator.history import History, Stage
+from orchestrator.overlap_words import WAY_NAMES, overlap_rows, overlap_sentence
 from orchestrator.recorders.secrets import mask_all
 from orchestrator.summary import Summary
 from orchestrator.words import (
@@ -41,6 +42,7 @@ def page(story: History, summary: Summary, pictures: Mapping[str, str]) -> str:
         _decisions(story, pictures.get("searches")),
         _section("Cost", _figure(pictures["cost"])),
         _communication(story),
+        _overlap(story, pictures.get("overlap")),
         _scores(story),
         _listed("Samples", (sample for score in story.scores[-1:] for sample in score.samples)),
         _listed("Recoveries", (recovered_text(event) for event in story.recoveries)),
@@ -115,6 +117,14 @@ def _communication(story: History) -> str:
         table = _table(ROW_NAMES, communication_rows(story.communication), numbers=range(1, len(ROW_NAMES)))
         body += f"{table}<pre>{escape(story.communication.rule)}</pre>"
     return _section("Communication", body + _figure(_plan_picture(story.plan)))
+
+
+def _overlap(story: History, picture: str | None) -> str:
+    if story.overlap is None:
+        return ""
+    table = _table(WAY_NAMES, overlap_rows(story.overlap), numbers=range(1, len(WAY_NAMES)))
+    words = f"{overlap_sentence(story.overlap)}; profiled on {story.overlap.machine}"
+    return _section("Overlap", f"<p>{escape(words[0].upper() + words[1:])}.</p>{table}{_figure(picture)}")
 
 
 def _scores(story: History) -> str:

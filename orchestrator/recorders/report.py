@@ -11,6 +11,7 @@ from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.recorders.figures import cost, rates_and_losses, searches
 from orchestrator.recorders.page import page
 from orchestrator.recorders.style import DARK, LIGHT, Palette, png
+from orchestrator.recorders.timeline_figure import timelines
 from orchestrator.summary import Summary, summarise
 
 REPORT = "report.html"
@@ -55,6 +56,7 @@ def _figures(story: History, summary: Summary, palette: Palette) -> dict[str, by
         "rates_and_losses": rates_and_losses(story, palette),
         "searches": searches(story, palette),
         "cost": cost(summary, palette),
+        "overlap": timelines(story.overlap, palette) if story.overlap else None,
     }
     return {name: png(figure) for name, figure in figures.items() if figure is not None}
 

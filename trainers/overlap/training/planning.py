@@ -76,7 +76,7 @@ class _Planning:
         found = self._finalists(profile, blocks)
         seconds = self._trial(found, blocks)
         chosen = min(seconds, key=lambda way: median(seconds[way]))
-        return self._decided(profile, found.get(chosen), chosen, seconds, blocks)
+        return self._decided(profile, found, chosen, seconds, blocks)
 
     def _profile(self, recording: Recording, blocks: Blocks, sizes: dict[str, int]) -> StepProfile:
         """The slowest rank's, operation by operation."""
@@ -145,7 +145,12 @@ class _Planning:
         return seconds
 
     def _decided(
-        self, profile: StepProfile, found: _Found | None, chosen: str, seconds: dict[str, list[float]], blocks: Blocks
+        self,
+        profile: StepProfile,
+        found: dict[str, _Found],
+        chosen: str,
+        seconds: dict[str, list[float]],
+        blocks: Blocks,
     ) -> Decision:
         alone = serial(blocks.all)
         serially = serial_plan(*self._graph(alone.buckets, alone.order, profile), profile.machine)
@@ -154,15 +159,20 @@ class _Planning:
             "measured, in turn": traced_rows(self._subject, alone, profile),
         }
         if found:
-            timelines["predicted, overlapped"] = predicted_rows(found.plan)
-            timelines["measured, overlapped"] = traced_rows(self._subject, found.layout, profile)
-        predicted = {"serial": serially.period_seconds, "ddp": None}
+            best = found[min(found, key=lambda way: median(seconds[way]))]
+            timelines["predicted, overlapped"] = predicted_rows(best.plan)
+            timelines["measured, overlapped"] = traced_rows(self._subject, best.layout, profile)
+        layouts = {"serial": alone, "ddp": Layout("ddp", (), ()), **{way: each.layout for way, each in found.items()}}
+        predicted = {
+            "serial": serially.period_seconds,
+            **{way: each.plan.period_seconds for way, each in found.items()},
+        }
         return Decision(
-            layout=found.layout if found else alone if chosen == "serial" else Layout("ddp", (), ()),
+            layout=layouts[chosen],
             machine=profile.machine,
             seconds=seconds,
             chosen=chosen,
-            predicted_seconds=found.plan.period_seconds if found else predicted[chosen],
+            predicted_seconds=predicted.get(chosen),
             predicted_serial_seconds=serially.period_seconds,
             timelines=timelines,
             rejected=profile.rejected,
