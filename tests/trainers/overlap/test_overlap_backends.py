@@ -10,7 +10,7 @@ import pytest
 from overlap_graphs import random_graph, training_step
 from simulated_device import SimulatedDevice
 
-from trainers.overlap.executor import cuda_streams
+from trainers.overlap.executor import cpu_threads, cuda_streams
 from trainers.overlap.executor.simulated import SimulatedStreams
 from trainers.overlap.interference import WAITING
 from trainers.overlap.operations import OperationGraph
@@ -32,7 +32,11 @@ def on_streams(graph: OperationGraph, plan: OverlapPlan, functions: Functions, t
     return cuda_streams.execute(graph, plan, enqueued, iterations, device)
 
 
-BACKENDS = [in_simulator, on_streams]
+def on_threads(graph: OperationGraph, plan: OverlapPlan, functions: Functions, times: Any, iterations: int) -> Spans:
+    return cpu_threads.execute(graph, plan, functions, iterations)
+
+
+BACKENDS = [in_simulator, on_streams, on_threads]
 
 
 @pytest.fixture(params=["training", "random", "serial"])
