@@ -13,7 +13,7 @@ from typing import Any
 from benchmark_parts.overlap.milp_rows import milp_rows
 from benchmark_parts.overlap.rows import Row, one_table
 from benchmark_parts.overlap.simulator_rows import simulator_rows
-from benchmark_parts.overlap.summary import milp_summary, simulator_summary
+from benchmark_parts.overlap.summary import loads, milp_summary, simulator_summary
 
 
 def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
@@ -21,9 +21,14 @@ def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
     from benchmark_parts.overlap.generation_rows import generation_rows, generation_summary, kv_rows
     from benchmark_parts.overlap.training_rows import training_rows, training_summary
 
-    simulated, structures = simulator_rows(quick), milp_rows(quick)
-    trained = training_rows(quick)
+    trained = training_rows(quick)  # before there are threads: its ranks are forked
     generated = [*generation_rows(quick), *kv_rows(quick)]
-    summary = simulator_summary(simulated) | milp_summary(structures)
-    summary |= training_summary(trained) | generation_summary(generated)
-    return one_table([*simulated, *structures, *trained, *generated]), summary
+    simulated, structures = simulator_rows(quick), milp_rows(quick)
+    rows = [*simulated, *structures, *trained, *generated]
+    return one_table(rows), {
+        **simulator_summary(simulated),
+        **milp_summary(structures),
+        **training_summary(trained),
+        **generation_summary(generated),
+        "load": loads(rows),
+    }

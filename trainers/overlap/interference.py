@@ -45,7 +45,7 @@ class InterferenceTable:
 def _check(resource: Resource, curve: Curve) -> None:
     shares, speeds = zip(*curve, strict=True) if len(curve) > 1 else ((), ())
     rising = all(a < b for a, b in pairwise(shares)) and all(a <= b for a, b in pairwise(speeds))
-    if not (rising and shares and (shares[0], *curve[-1]) == (0, 1, 1) and speeds[0] >= 0):
+    if not (rising and shares and (shares[0], *curve[-1]) == (0, 1, 1) and speeds[0] >= 0 < speeds[1]):
         raise OverlapError(
             f"The speeds of {resource} must go from share 0 to (1, 1) and never fall, not {list(curve)}; measure again."
         )

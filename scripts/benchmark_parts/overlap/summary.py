@@ -46,6 +46,15 @@ def milp_summary(rows: list[Row]) -> dict[str, Any]:
     }
 
 
+def loads(rows: list[Row]) -> dict[str, list[float]]:
+    """The least and the greatest load average while each kind of row was measured: below the cores it was idle."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        low, high = found.get(row["kind"], [row["load"]] * 2)
+        found[row["kind"]] = [min(low, row["load"]), max(high, row["load"])]
+    return found
+
+
 def _gain(arms: dict[str, Row], rule: str) -> float:
     return 1 - arms[EXACT]["milliseconds"][0] / arms[rule]["milliseconds"][0]
 

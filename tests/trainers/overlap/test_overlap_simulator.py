@@ -166,7 +166,15 @@ def test_at_no_instant_is_more_than_the_device_given_away(seed: int, size: int) 
 
 @pytest.mark.parametrize(
     "curve",
-    [(), ((0, 0),), ((0, 0), (1, 0.9)), ((0, 0), (0.5, 0.6), (0.7, 0.5), (1, 1)), ((0.1, 0), (1, 1)), ((1, 1),)],
+    [
+        (),
+        ((0, 0),),
+        ((0, 0), (1, 0.9)),
+        ((0, 0), (0.5, 0.6), (0.7, 0.5), (1, 1)),
+        ((0.1, 0), (1, 1)),
+        ((0, 0), (0.5, 0), (1, 1)),
+        ((1, 1),),
+    ],
 )
 def test_a_curve_that_falls_or_ends_early_is_refused(curve: Any) -> None:
     with pytest.raises(OverlapError, match=r"The speeds of memory must go from share 0 to \(1, 1\) and never fall"):
