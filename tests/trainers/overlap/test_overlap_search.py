@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -178,3 +180,12 @@ def test_times_that_make_no_sense_are_refused(times: dict[str, float]) -> None:
     graph = OperationGraph([Operation("mm", Resource.COMPUTE)], 1)
     with pytest.raises(OverlapError, match="no time for mm, or none that makes sense"):
         search(graph, times, PUBLISHED)
+
+
+def test_the_example_of_the_page_runs() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "overlap.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert found["plan"].mode in ("serial", "overlapped")
+    assert OverlapPlan.from_json(found["plan"].to_json()) == found["plan"]
