@@ -36,6 +36,7 @@ class ClusterConfig:
     after another without progress in between, before the run ends. hang_seconds: how much longer than usual steps may
     take before workers count as hung; None: five times as long as usual, and 30 s at least. elastic: whether fewer
     workers go on where a node is lost; node_seconds: how long a lost node is waited for otherwise.
+    standby: whether a second set of workers is kept ready to take over; for a Ray of our own without GPUs.
     """
 
     address: str
@@ -48,6 +49,7 @@ class ClusterConfig:
     hang_seconds: float | None = None
     elastic: bool = False
     node_seconds: float = 60.0
+    standby: bool = False
 
 
 @dataclass
@@ -307,6 +309,10 @@ def _check_ranges(config: Config) -> None:
     _require(cluster.max_failures >= 0, "cluster.max_failures", cluster.max_failures, "0 or more")
     seconds = cluster.hang_seconds
     _require(seconds is None or seconds > 0, "cluster.hang_seconds", seconds, "above 0, or null")
+    fits = cluster.address == "local" and not cluster.gpus_per_worker
+    _require(
+        fits or not cluster.standby, "cluster.standby", cluster.standby, "false but for cluster=local without GPUs"
+    )
     _require(cluster.node_seconds >= 0, "cluster.node_seconds", cluster.node_seconds, "0 or more")
     every = config.snapshot_every_steps
     _require(every is None or every >= 1, "snapshot_every_steps", every, "at least 1, or null for stage ends only")

@@ -23,6 +23,7 @@ from orchestrator.run_state import classified
 
 LONGEST_PAUSE = 30.0  # seconds
 MOST_HALVINGS = 3  # of one stage's rates
+_NEWS_SECONDS = 180.0  # until Ray has surely noticed that a node is gone
 _LOOK_SECONDS = 1.0  # between two looks for a lost node
 _PROGRESS = (ProbeRan, SnapshotSaved)  # what is not lost by a further failure
 
@@ -116,7 +117,9 @@ class Recovery:
 
     def _waits(self) -> bool:
         """There was room for the workers that failed: a node is gone, and may come back."""
-        if self._failed is None or monotonic() - self._failed.noticed > self._config.cluster.node_seconds:
+        cluster = self._config.cluster
+        longest = max(cluster.node_seconds, _NEWS_SECONDS) if cluster.elastic else cluster.node_seconds
+        if self._failed is None or monotonic() - self._failed.noticed > longest:
             return False
         sleep(_LOOK_SECONDS)
         return True

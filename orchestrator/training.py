@@ -1,6 +1,6 @@
 """One training from its cluster to its weights: connect, start the gang, do what the policy asks, test, save."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from orchestrator.cluster.lab import LAB, lab_interface
 from orchestrator.cluster.patience import Patience
 from orchestrator.cluster.replicas import job_and_replicas, start_together
 from orchestrator.cluster.snapshots import SnapshotStore
+from orchestrator.cluster.standby import Standby
 from orchestrator.config import Config
 from orchestrator.events import (
     CommunicationMeasured,
@@ -43,12 +44,13 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
     """
     recovery = Recovery(config, recording)
     patience = Patience(config.cluster.hang_seconds)
-    with connect(_needed(config, recovery.goes_on)) as cluster:
+    standby = Standby(patience) if config.cluster.standby else None
+    with connect(_needed(config, recovery.goes_on)) as cluster, standby or nullcontext():
         for remark in cluster.warnings:
             recording.emit(Warned(remark))
         while True:
             try:
-                with _jobs(recovery.staffed(), run_id, recording, patience) as (job, replicas):
+                with _jobs(recovery.staffed(), run_id, recording, patience, standby) as (job, replicas):
                     return _trained(config, folder, recording, recovery, job, replicas)
             except Exception as error:
                 if not recovery.allows(error):
@@ -94,14 +96,14 @@ def _follow(policy: Policy, execution: Execution, saving: Saving, recording: Rec
 
 
 def _jobs(
-    config: Config, run_id: str, recording: Recording, patience: Patience
+    config: Config, run_id: str, recording: Recording, patience: Patience, standby: Standby | None
 ) -> AbstractContextManager[tuple[Job, list[Job]]]:
     """The gang to be, with the plan that its gradients will follow, and its replicas."""
     choice = choose_plan(config)
     for remark in choice.remarks:
         recording.emit(Warned(remark))
     recording.emit(choice.event)
-    return job_and_replicas(job_spec(config, run_id, choice), probe_replicas(config), patience)
+    return job_and_replicas(job_spec(config, run_id, choice), probe_replicas(config), patience, standby)
 
 
 def _warn_of_noise(job: Job, recording: Recording) -> None:

@@ -25,6 +25,7 @@ from chaos_parts.training import Json, Training
 PAUSE = 0.05  # seconds of a step
 USEFUL = ("StepsTrained", "ProbeRan")
 SETTINGS = ["lr=autolrs", "snapshot_every_steps=100", "cluster.hang_seconds=5", "cluster.max_failures=10"]
+SETTINGS += ["cluster.standby=true"]
 
 
 @dataclass

@@ -26,13 +26,16 @@ _GRACE_SECONDS = 1.0  # for answers that are on their way when time is up, say b
 class Gang:
     """One actor a rank, in one placement group. After a JobFailed there is nothing left to call."""
 
-    def __init__(self, spec: JobSpec, patience: Patience | None = None) -> None:
-        """Place and create the actors. Raises UserError when the cluster cannot hold them, now or ever."""
+    def __init__(self, spec: JobSpec, patience: Patience | None = None, standing_by: bool = False) -> None:
+        """Place and create the actors. Raises UserError when the cluster cannot hold them, now or ever.
+
+        standing_by: they take no resources until the gang that they may replace is gone, nor after.
+        """
         self._spec = spec
         self._patience = patience or Patience(call_seconds=spec.call_seconds)
         self._processes: list[Process] = []
         self._namespace = f"{spec.name}-{uuid.uuid4().hex[:8]}"  # a job's name may come back while its last bearer ends
-        self._group = place(spec, self._namespace)
+        self._group = None if standing_by else place(spec, self._namespace)
         self._actors = [self._create(rank) for rank in range(spec.world_size)]
         self._processes = self.call("whereabouts")
 
@@ -61,6 +64,14 @@ class Gang:
         """Call a method on one rank."""
         return self._gather([getattr(self._actors[rank], method).remote(*arguments)], method, first_rank=rank)[0]
 
+    def answers(self, seconds: float) -> bool:
+        """Whether every rank answers a simple question in time."""
+        import ray
+
+        asked = self.refer("whereabouts")
+        done, _ = ray.wait(asked, num_returns=len(asked), timeout=seconds)
+        return len(done) == len(asked) and not any(failure_of(rank, each) for rank, each in enumerate(done))
+
     def end(self) -> None:
         """End every actor at once and give its place back, if there is still a Ray to take it."""
         import ray
@@ -72,6 +83,8 @@ class Gang:
         for process in self._processes:  # one that is stopped would not hear of it
             if process.node == ray.util.get_node_ip_address():
                 silence.end(process)
+        if self._group is None:
+            return
         farewell = Thread(target=ray.util.remove_placement_group, args=(self._group,), daemon=True)
         farewell.start()
         farewell.join(_FAREWELL_SECONDS)
@@ -80,14 +93,15 @@ class Gang:
         import ray
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        options = {
+        options: dict[str, Any] = {
             "name": f"{self._spec.name}/rank-{rank}",
             "namespace": self._namespace,
-            "num_cpus": self._spec.cpus,
-            "num_gpus": self._spec.gpus,
             "max_restarts": 0,  # a lone new rank could not rejoin the others
-            "scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=rank),
+            "num_cpus": 0,
         }
+        if self._group is not None:
+            bundle = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=rank)
+            options |= {"num_cpus": self._spec.cpus, "num_gpus": self._spec.gpus, "scheduling_strategy": bundle}
         return ray.remote(Worker).options(**options).remote(self._spec, rank)
 
     def _gather(self, references: list[Any], method: str, units: int = 1, first_rank: int = 0) -> list[Any]:

@@ -14,6 +14,7 @@ from orchestrator.cluster.job_spec import JobSpec
 from orchestrator.cluster.part_writing import SHARED_FILE, rank_file
 from orchestrator.cluster.patience import Patience
 from orchestrator.cluster.snapshots import require_space
+from orchestrator.cluster.standby import Standby
 from orchestrator.errors import UserError
 from orchestrator.learning_rate.dimensions import AS_CONFIGURED, Settings
 
@@ -38,8 +39,8 @@ class Job:
     Any method raises JobFailed when a rank fails, and then the whole gang is gone.
     """
 
-    def __init__(self, spec: JobSpec, patience: Patience | None = None) -> None:
-        self._spec, self._patience = spec, patience
+    def __init__(self, spec: JobSpec, patience: Patience | None = None, standby: Standby | None = None) -> None:
+        self._spec, self._patience, self._standby = spec, patience, standby
         self._gang: Gang | None = None
         self._parts_travel = False  # from the workers' nodes to the driver's disk
 
@@ -52,15 +53,17 @@ class Job:
         return self.meet()
 
     def place(self) -> None:
-        """The first half of `start`: find room for the workers."""
+        """The first half of `start`: find room for the workers, unless some that stood by take over."""
         self._begun = monotonic()
-        self._gang = Gang(self._spec, self._patience)
+        self._gang = (self._standby and self._standby.taken(self._spec)) or Gang(self._spec, self._patience)
 
     def meet(self) -> JobInfo:
         """The second half of `start`: let the workers meet and build their trainers."""
         self._workers.call("import_trainer")
         address, port = self._workers.call_rank(0, "host_store") if self._spec.world_size > 1 else ("", 0)
         device, parameters = every(self._workers.call("build", address, port))
+        if self._standby is not None:
+            self._standby.prepare(self._spec)
         return JobInfo(self._spec.world_size, device, parameters, monotonic() - self._begun)
 
     def train(

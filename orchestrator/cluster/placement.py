@@ -11,25 +11,42 @@ def place(spec: JobSpec, name: str) -> Any:
     """A placement group with room for every rank. Raises NoRoomError at once if no node can ever give it."""
     import ray
 
-    resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
-    check_capacity(spec.world_size, spec.cpus, spec.gpus, resources)
+    _check(spec)
     group = ray.util.placement_group(_bundles(spec), strategy="PACK", name=name)
+    try:
+        _wait(group, spec)
+    except BaseException:
+        ray.util.remove_placement_group(group)
+        raise
+    return group
+
+
+def _wait(group: Any, spec: JobSpec) -> None:
+    """Until the group has its place. Raises NoRoomError."""
+    import ray
+
     begin = monotonic()
     while not group.wait(timeout_seconds=0.5):
-        stats = ray.util.placement_group_table(group)["stats"]
-        if stats["scheduling_state"] == "INFEASIBLE":
-            ray.util.remove_placement_group(group)
+        resources = _check(spec)  # again, for a node may be lost meanwhile
+        if ray.util.placement_group_table(group)["stats"]["scheduling_state"] == "INFEASIBLE":
             raise NoRoomError(
                 f"cluster.workers={spec.world_size} need {spec.cpus:g} CPU and {spec.gpus:g} GPU each on one node, "
                 f"and no node is that large (the cluster's total: {_amounts(resources)}); ask for less a worker"
             )
         if monotonic() - begin > spec.place_seconds:
-            ray.util.remove_placement_group(group)
             raise NoRoomError(
                 f"cluster.workers={spec.world_size} found no room within {spec.place_seconds:g} s on a busy cluster, "
                 f"free: {_amounts(ray.available_resources())}; wait for other jobs, or ask for less"
             )
-    return group
+
+
+def _check(spec: JobSpec) -> dict[str, float]:
+    """The cluster's totals, which must hold the ranks."""
+    import ray
+
+    resources = {name: float(amount) for name, amount in ray.cluster_resources().items()}
+    check_capacity(spec.world_size, spec.cpus, spec.gpus, resources)
+    return resources
 
 
 def _bundles(spec: JobSpec) -> list[dict[str, float]]:

@@ -7,17 +7,21 @@ from dataclasses import replace
 from orchestrator.cluster.job import Job, JobInfo
 from orchestrator.cluster.job_spec import JobSpec
 from orchestrator.cluster.patience import Patience
+from orchestrator.cluster.standby import Standby
 from orchestrator.copies import Copies
 from orchestrator.errors import UserError
 from orchestrator.side_by_side import side_by_side
 
 
 @contextmanager
-def job_and_replicas(spec: JobSpec, replicas: int, patience: Patience | None = None) -> Iterator[tuple[Job, list[Job]]]:
+def job_and_replicas(
+    spec: JobSpec, replicas: int, patience: Patience | None = None, standby: Standby | None = None
+) -> Iterator[tuple[Job, list[Job]]]:
     """The job and its replicas, not yet started; all end with the block."""
     names = [f"{spec.name}/replica-{number}" for number in range(1, replicas + 1)]
     with ExitStack() as stack:
-        job, *spare = [stack.enter_context(Job(replace(spec, name=name), patience)) for name in (spec.name, *names)]
+        job = stack.enter_context(Job(spec, patience, standby))
+        spare = [stack.enter_context(Job(replace(spec, name=name), patience)) for name in names]
         yield job, spare
 
 

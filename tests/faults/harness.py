@@ -16,7 +16,7 @@ from orchestrator.journal_file import read_entries
 ORCHESTRATE = str(Path(sys.executable).with_name("orchestrate"))
 HERE = Path(__file__).parent
 STEPS = 240
-LONGEST = 180.0  # seconds that anything is waited for
+LONGEST = 600.0  # seconds that anything is waited for
 TASK = ["task=own", "task._target_=slow_task.SlowTask", f"steps={STEPS}", "batch_size=8", "tracking=none"]
 CONSTANT = ["lr=constant", "lr.rate=0.01"]
 SEARCH = ["lr=autolrs"]
