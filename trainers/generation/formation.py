@@ -40,8 +40,10 @@ def worker_for(formation: Formation) -> Executor:
 
 
 def outcomes(form: Form, passes: Passes, worker: Executor) -> Iterator[Outcome]:
-    """What passes tell, until none is formed. Who takes them learns of a pass's before the one after the next is formed
-    (by a worker that runs at once: before the next)."""
+    """What passes tell, in order, until none is formed and none runs.
+
+    It is taken before the next pass is formed by a worker that runs at once, else before the one after the next.
+    """
     return _one_by_one(form, passes) if isinstance(worker, AtOnce) else _one_ahead(form, passes, worker)
 
 
