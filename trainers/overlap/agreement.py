@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
+from datetime import timedelta
+from time import monotonic, sleep
 from typing import Any
 
 import torch.distributed as dist
@@ -13,6 +15,7 @@ from torch.distributed.distributed_c10d import _get_default_store
 from trainers.errors import OverlapError
 
 _FAILURE = "failure"
+_PERIOD = 0.05  # seconds between two looks for what a rank says
 
 
 class Notices:
@@ -60,8 +63,19 @@ class Votes:
             )
 
     def _heard(self, rank: int) -> Any:
+        waiting: timedelta = self._store.timeout  # type: ignore[attr-defined]  # missing in torch's stubs
+        key, end = f"{self._round}/{rank}", monotonic() + waiting.total_seconds()
+        while not self._there(key):
+            reason = self._notices.heard()
+            if reason is None and monotonic() > end:
+                reason = f"rank {rank} said nothing for as long as the store waits"
+            if reason is not None:
+                raise OverlapError(f"The ranks found no agreement on how to overlap: {reason}")
+            sleep(_PERIOD)
+        return json.loads(self._store.get(key))
+
+    def _there(self, key: str) -> bool:
         try:
-            return json.loads(self._store.get(f"{self._round}/{rank}"))
-        except RuntimeError as error:
-            reason = self._notices.heard() or f"rank {rank} said nothing for as long as the group waits"
-            raise OverlapError(f"The ranks found no agreement: {reason}; look at its output.") from error
+            return self._store.check([key])
+        except RuntimeError:  # the store is gone, which the notices tell
+            return False
