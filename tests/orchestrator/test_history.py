@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.events import Event, JobReady, RunEnded, RunResumed, SnapshotSaved, StepsTrained, Warned
+from orchestrator.events import (
+    Event,
+    JobReady,
+    Recovered,
+    RunEnded,
+    RunResumed,
+    SnapshotSaved,
+    StepsTrained,
+    Validated,
+    Warned,
+)
 from orchestrator.history import History, history
 from orchestrator.journal_file import read_journal
 
@@ -72,3 +82,19 @@ def test_warnings_outlive_a_resume_and_the_end_counts_only_if_last() -> None:
 def test_nothing_yet() -> None:
     story = history([])
     assert (story.train_steps, story.probe_steps, story.total_steps(5)) == (0, 0, 0)
+
+
+def test_steps_behind_a_snapshot_within_a_stage_count_once() -> None:
+    def steps(first: int, last: int) -> StepsTrained:
+        return StepsTrained(1, first, [0.1] * (last - first), [float(step) for step in range(first, last)], 1.0)
+
+    before = [steps(0, 10), Validated(10, "validation", {"loss": 1.0}, 0.1), steps(10, 20)]
+    told_late = SnapshotSaved(10, "snapshots/step-000010-within", 0.1)
+    after = [Validated(20, "validation", {"loss": 0.9}, 0.1), steps(20, 30)]
+    recovered = Recovered(10, "step-000010-within", "died", 1, "its process died", 20, 5.0)
+    again = [steps(10, 20), Validated(20, "validation", {"loss": 0.9}, 0.1), steps(20, 40)]
+    story = history([*before, told_late, *after, recovered, *again])
+    (segment,) = story.segments
+    assert segment.losses == [float(step) for step in range(40)]
+    assert [each.step for each in story.validations] == [10, 20]
+    assert story.recoveries == [recovered]
