@@ -67,7 +67,7 @@ def _attend_stretch(
     left, now = end - begin - count, 0
     while count:
         run, at, following = _fill(starts, lengths, places, run, at, left, slots[1 - now], where[1 - now])
-        _score_block(queries, keys, slots[now], where[now], known, slots[1 - now], scores)
+        _score_block(queries, keys, slots[now], where[now], known, slots[1 - now], where[1 - now], scores)
         _to_weights(scores, count, highest, total, summed)
         _add_values(scores, values, slots[now], slots[1 - now], summed)
         left, count, now = left - following, following, 1 - now
@@ -106,15 +106,18 @@ def _fill(
 
 @compiled
 def _score_block(
-    queries: Floats, keys: Floats, slots: Ints, where: Ints, known: Floats, following: Ints, scores: Floats
-) -> None:
+    queries: Floats, keys: Floats, slots: Ints, where: Ints, known: Floats, following: Ints, known_there: Ints,
+    scores: Floats,
+) -> None:  # fmt: skip
     """scores[head, t] = queries[head] · keys[slots[t]], or known[head, where[t]] of quads of which all is known.
 
-    Meanwhile the keys of following slots are fetched: evenly, as memory can't take all requests at once.
+    Meanwhile the keys of following slots whose scores aren't known are fetched: evenly, as memory can't take all
+    requests at once.
     """
     for at in range(0, BLOCK, QUAD):
         for t in range(at, at + QUAD):
-            fetch(keys, following[t])
+            if known_there[t] < 0:
+                fetch(keys, following[t])
         if min(where[at], where[at + 1], where[at + 2], where[at + 3]) < 0:
             score_quad(queries, keys, slots, at, scores)
         else:
