@@ -1,4 +1,7 @@
-"""One rank that trains the same things by DDP and overlapped: python overlap_rank.py RANK RANKS FOLDER CASE…"""
+"""One rank that trains the same things by DDP and overlapped: overlap_rank.py RANK RANKS FOLDER HOW CASE…
+
+HOW: laid out: in given layouts; along plans: likewise, in a planned group; searched: as planning finds it.
+"""
 
 import json
 import sys
@@ -15,6 +18,8 @@ from prodigyopt import Prodigy
 from rank import meet
 from schedulefree import SGDScheduleFree
 
+from comm_plans import Topology
+from comm_plans.runtime import PlannedOptions
 from trainers import Task, Trainer, TrainerOptions
 from trainers.communication import process_group
 from trainers.models.mlp import Mlp
@@ -106,12 +111,24 @@ def case(make: Make, task: Callable[[], Task], optimizer: Any, options: dict[str
     return found
 
 
-def main(rank: int, ranks: int, folder: Path, cases: list[str]) -> None:
+def searched(make: Make, task: Callable[[], Task], optimizer: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What comes of it under DDP, and along the pipeline that is found; whether finding it left a trace."""
+    make_one = partial(make, optimizer=optimizer, options=TrainerOptions(4, validation_samples=5, **options))
+    trainer = make_one(task())
+    before = state(trainer)
+    decision = trainer.plan_overlap()
+    found = {"DDP": outcome(make_one(task())), "before": before, "after": state(trainer), "searched": outcome(trainer)}
+    return found | {"decision": {**decision.to_json(), "timelines": list(decision.timelines)}}
+
+
+def main(rank: int, ranks: int, folder: Path, how: str, cases: list[str]) -> None:
     make = partial(Trainer, rank=rank, world_size=ranks)
-    with process_group(meet(rank, ranks, folder), rank, ranks):
-        seen = {name: case(make, *CASES[name]) for name in cases}
+    network = Topology.from_document({"name": "pair", "ranks": ["a", "b"], "cables": [["a", "b", 1]]})
+    planned = PlannedOptions(topology=network, threshold_bytes=0, strict=True) if how == "along plans" else None
+    with process_group(meet(rank, ranks, folder), rank, ranks, planned=planned):
+        seen = {name: (searched if how == "searched" else case)(make, *CASES[name]) for name in cases}
     (folder / f"seen-{rank}.json").write_text(json.dumps(seen))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], sys.argv[5:])

@@ -12,9 +12,9 @@ RANK = Path(__file__).with_name("overlap_rank.py")
 FEW = ("untied", "clipped", "schedule-free", "batch norm", "experts")
 
 
-def run(ranks: int, folder: Path, *cases: str) -> list[dict]:
+def run(ranks: int, folder: Path, *cases: str, how: str = "laid out") -> list[dict]:
     command = [sys.executable, RANK]
-    processes = [subprocess.Popen([*command, str(rank), str(ranks), folder, *cases]) for rank in range(ranks)]
+    processes = [subprocess.Popen([*command, str(rank), str(ranks), folder, how, *cases]) for rank in range(ranks)]
     try:
         assert [process.wait(timeout=300) for process in processes] == [0] * ranks
     finally:
@@ -29,6 +29,26 @@ def test_two_ranks_get_the_bits_of_ddp(cases, tmp_path):
         for name, outcomes in rank.items():
             for layout, outcome in outcomes.items():
                 assert outcome == outcomes["DDP"], (name, layout)
+
+
+@pytest.mark.slow
+def test_gradients_may_travel_along_plans(tmp_path):
+    for rank in run(2, tmp_path, "tied", "schedule-free", "clipped", how="along plans"):
+        for name, outcomes in rank.items():
+            assert all(outcome == outcomes["DDP"] for outcome in outcomes.values()), name
+
+
+@pytest.mark.slow
+def test_searching_leaves_no_trace_and_what_is_found_gives_the_bits_of_ddp(tmp_path):
+    seen = run(2, tmp_path, "tied", "clipped", "accumulated", "batch norm", "experts", how="searched")
+    for name, found in seen[0].items():
+        decision = found["decision"]
+        assert decision == seen[1][name]["decision"]
+        assert {"serial", "ddp"} <= set(decision["seconds"])
+        assert decision["chosen"] in decision["seconds"]
+        for rank in seen:
+            assert rank[name]["before"] == rank[name]["after"]
+            assert rank[name]["searched"] == rank[name]["DDP"]
 
 
 @pytest.mark.slow
