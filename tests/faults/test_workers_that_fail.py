@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from harness import CONSTANT, SEARCH, Run, StartRun, happened, probes_tried, same_outcome, trained
@@ -123,3 +124,22 @@ def test_a_driver_that_was_stopped_for_a_while_loses_nothing(
     assert disturbed.ended() == 0, disturbed.output()
     same_outcome(disturbed, constant)
     assert not disturbed.told(Recovered)
+
+
+@pytest.mark.slow
+def test_workers_that_stood_by_take_over(tmp_path: Path, constant: Run) -> None:
+    disturbed = Run(tmp_path, *TWO_STAGES, "cluster.standby=true", "+task.pause=0.1").start()
+    try:
+        disturbed.wait_for(trained(20))
+        disturbed.signal_worker(0, signal.SIGKILL)
+        disturbed.wait_for(happened(Recovered))
+        disturbed.wait_for(lambda run: len(run.workers()) == 4)  # those at work, and those that stand by
+        standing_by = disturbed.workers()[2:]
+        disturbed.wait_for(trained(130))
+        disturbed.signal_worker(1, signal.SIGKILL)
+        disturbed.wait_for(happened(Recovered, 2))
+        assert set(standing_by) <= set(disturbed.workers())
+        assert disturbed.ended() == 0, disturbed.output()
+    finally:
+        disturbed.close()
+    same_outcome(disturbed, constant)
