@@ -111,17 +111,19 @@ class InTurn:
         """DDP takes its hooks away when nobody has it any more."""
 
 
+def average_shards(model: nn.Module) -> None:
+    """Let the gradients of sharded parameters, which are sums over all ranks already, be their means. Once a model."""
+    for name in shards(model):
+        model.get_parameter(name).register_hook(lambda gradient: gradient / dist.get_world_size())
+
+
 def data_parallel(model: nn.Module) -> DistributedDataParallel:
     """The model with gradients averaged over ranks during the backward pass; weights become rank 0's.
 
-    A sharded parameter's gradient is a sum over all ranks already, and is divided here to be their mean. Frozen
-    parameters are equal on all ranks as they are.
+    Sharded parameters are left alone, and frozen ones, which are equal on all ranks as they are.
     """
     device = next(model.parameters()).device
-    sharded = shards(model)
-    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, [*sharded, *frozen(model)])
-    for name in sharded:
-        model.get_parameter(name).register_hook(lambda gradient: gradient / dist.get_world_size())
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, [*shards(model), *frozen(model)])
     return DistributedDataParallel(
         model, device_ids=[device.index or 0] if device.type == "cuda" else None, gradient_as_bucket_view=True
     )

@@ -17,7 +17,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from trainers.averaging import averaged, ready_to_step
-from trainers.communication import InTurn, Parallel, data_parallel, share_buffers, sum_over_ranks
+from trainers.communication import InTurn, Parallel, average_shards, data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
 from trainers.errors import GenerationError, OverlapError
 from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
@@ -76,6 +76,7 @@ class Trainer:
         self.step = 0
         self._parallel: Parallel = InTurn(self.model)
         if world_size > 1:
+            average_shards(self.model)
             self._parallel = InTurn(data_parallel(self.model))
             self._settle()
         seed_all(options.seed, rank + 1)  # dropout differs between ranks, the initial weights don't

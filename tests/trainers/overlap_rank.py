@@ -77,6 +77,7 @@ def layouts(trainer: Trainer) -> dict[str, Layout]:
         "last first": Layout("overlapped", blocks.all, (*many[:last], *reversed(many[last:]))),
         "few": Layout("overlapped", few, tuple(range(len(few)))),
         "serial": serial(blocks.all),
+        "DDP again": Layout("ddp", (), ()),
     }
     said = [{name: layout.to_json() for name, layout in found.items()}]
     torch.distributed.broadcast_object_list(said)

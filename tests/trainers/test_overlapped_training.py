@@ -48,7 +48,7 @@ def test_searching_leaves_no_trace_and_what_is_found_gives_the_bits_of_ddp(tmp_p
         assert decision["chosen"] in decision["seconds"]
         for rank in seen:
             assert rank[name]["before"] == rank[name]["after"]
-            assert rank[name]["searched"] == rank[name]["DDP"]
+            assert rank[name]["searched"] == rank[name]["DDP"], (name, decision["chosen"])
 
 
 @pytest.mark.slow

@@ -97,14 +97,16 @@ class _Planning:
     def _searched(self, profile: StepProfile, blocks: Blocks) -> list[_Found]:
         """Of all ways to put blocks into buckets the most promising, each with its best launch order."""
         table = _interference(profile)
-        ranked = sorted(
-            (min((self._period(buckets, order, profile), order) for order in simple_orders(len(buckets))), buckets)
+        simple = {
+            buckets: min((self._period(buckets, order, profile), order) for order in simple_orders(len(buckets)))
             for buckets in blocks.candidates()
-        )
+        }
         found = []
-        for (_, simple), buckets in ranked[:FINALISTS]:
+        for buckets in sorted(simple, key=lambda each: simple[each])[:FINALISTS]:
             free = search(*self._graph(buckets, None, profile), table, seconds=SECONDS)
-            _, order = min((self._period(buckets, order, profile), order) for order in (simple, order_of(free)))
+            _, order = min(
+                (self._period(buckets, order, profile), order) for order in (simple[buckets][1], order_of(free))
+            )
             plan = search(*self._graph(buckets, order, profile), table, machine=profile.machine, seconds=SECONDS)
             if plan.mode == "overlapped":
                 found.append(_Found(Layout("overlapped", buckets, order, self._subject.threads), plan))
