@@ -11,6 +11,7 @@ Exit status 1 if anything was lost.
 import argparse
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -24,7 +25,7 @@ from chaos_parts.training import Json, Training
 
 PAUSE = 0.05  # seconds of a step
 USEFUL = ("StepsTrained", "ProbeRan")
-SETTINGS = ["lr=autolrs", "snapshot_every_steps=100", "cluster.hang_seconds=5", "cluster.max_failures=10"]
+SETTINGS = ["lr=autolrs", "snapshot_every_steps=100", "cluster.hang_seconds=10", "cluster.max_failures=10"]
 SETTINGS += ["cluster.standby=true"]
 
 
@@ -56,23 +57,26 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is done when")
     parser.add_argument("--every", type=float, default=20.0, metavar="SECONDS", help="between faults (default 20)")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))
     place = Path(tempfile.mkdtemp(prefix="chaos-"))
-    steps = max(200, round(options.minutes * 60 / PAUSE))
+    common = [f"steps={max(200, round(options.minutes * 60 / PAUSE))}", *SETTINGS, f"outputs={place}"]
     tracking = Tracking(place)
-    tracking.start()
+    peace = Training(place / "undisturbed", *common, "tracking=none")
+    training = Training(place / "run", *common, f"+task.pause={PAUSE}", f"tracking.uri={tracking.uri}")
+    chaos = Chaos()
     try:
-        peace = Training(place / "undisturbed", f"steps={steps}", *SETTINGS, "tracking=none")
+        tracking.start()
         peace.go_on()
         if peace.finished():
             raise SystemExit(f"the undisturbed run failed: see {place}")
-        war = [f"steps={steps}", f"+task.pause={PAUSE}", *SETTINGS, f"tracking.uri={tracking.uri}", f"outputs={place}"]
-        training, chaos = Training(place / "run", *war), Chaos()
         begin = time.monotonic()
         status = disturbed(training, tracking, chaos, random.Random(options.seed), options.every)
         wall = time.monotonic() - begin
         lost = [*losses(training, peace, status), *untold(training, tracking, place)]
     finally:
-        tracking.end()
+        training.end()
+        peace.end()
+        tracking.kill()
     show(training, chaos, wall, lost)
     print(f"all of it lies in {place}")
     return 1 if lost else 0

@@ -124,19 +124,23 @@ def _initialise(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _start(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
-    """Start a Ray of our own; a dashboard that does not come up costs a warning, not the run."""
-    warnings: tuple[str, ...] = ()
-    try:
-        url = _start_with(options, options.dashboard)
-    except Exception as error:
-        if not options.dashboard:
-            raise UserError(
-                f"Ray does not start on this machine ({_first_line(error)}); see /tmp/ray/session_latest/logs"
-            ) from error
-        url = _start_with(options, dashboard=False)
-        warnings = (f"Ray's dashboard did not start ({_first_line(error)}); the run goes on without it.",)
-    _protect_token()
-    return url, warnings
+    """Start a Ray of our own, on a busy machine at the second try; without a dashboard at need, with a warning."""
+    failures: list[Exception] = []
+    for dashboard in [True, False, False] if options.dashboard else [False, False]:
+        try:
+            url = _start_with(options, dashboard)
+        except Exception as error:
+            failures.append(error)
+            continue
+        _protect_token()
+        return url, () if dashboard == options.dashboard else (_without_dashboard(failures[0]),)
+    raise UserError(
+        f"Ray does not start on this machine ({_first_line(failures[-1])}); see /tmp/ray/session_latest/logs"
+    ) from failures[-1]
+
+
+def _without_dashboard(error: Exception) -> str:
+    return f"Ray's dashboard did not start ({_first_line(error)}); the run goes on without it."
 
 
 def _start_with(options: ClusterOptions, dashboard: bool) -> str | None:

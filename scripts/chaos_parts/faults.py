@@ -31,6 +31,7 @@ class Tracking:
         self._process = subprocess.Popen(
             [*command, "--port", str(self._port), "--backend-store-uri", self.database],
             cwd=self._folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},  # those processes would outlive it
         )  # fmt: skip
 
     def kill(self) -> None:
@@ -39,10 +40,6 @@ class Tracking:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-
-    def end(self) -> None:
-        """Be gone."""
-        self.kill()
 
 
 Fault = Callable[[Training, Tracking, random.Random], bool]  # whether there was anything to do it to

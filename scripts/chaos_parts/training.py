@@ -53,6 +53,12 @@ class Training:
         assert self._process is not None
         return self._process.wait()
 
+    def end(self) -> None:
+        """Leave no process behind."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
     def follow(self) -> list[Json]:
         """The events that have come since the last look."""
         path = self.folder / "journal.jsonl"
