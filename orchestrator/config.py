@@ -34,7 +34,7 @@ class ClusterConfig:
 
     probe_replicas: spare copies of the whole job that make probes side by side with it. max_failures: of workers, one
     after another without progress in between, before the run ends. hang_seconds: how much longer than usual steps may
-    take before workers count as hung; None: five times as long as usual, and 30 s at least. elastic: whether fewer
+    take before workers count as hung; None: five times as long as usual, and a minute at least. elastic: whether fewer
     workers go on where a node is lost; node_seconds: how long a lost node is waited for otherwise.
     standby: whether a second set of workers is kept ready to take over; for a Ray of our own without GPUs.
     """

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from statistics import median
 
-LEAST_SECONDS = 30.0
+LEAST_SECONDS = 60.0
 LEAST_OTHER_SECONDS = 180.0  # of calls that are rare, above all those of a start, which a busy machine makes slow
 FACTOR = 5.0
 _STEADY = ("train", "validate")  # calls of which most of a run is made
@@ -16,7 +16,7 @@ class Patience:
     """Remembers what calls took, a step or whatever else they are made of, over all gangs of a run.
 
     hang_seconds: how much longer than usual training and validation may take; None: five times as long as usual, and
-    30 s at least. call_seconds: what any call may take of which nothing is known.
+    a minute at least. call_seconds: what any call may take of which nothing is known.
     """
 
     def __init__(self, hang_seconds: float | None = None, call_seconds: float = 1800.0) -> None:

@@ -10,12 +10,12 @@ def test_nothing_is_known_at_first() -> None:
     assert Patience(call_seconds=60).limit("train") == 60
 
 
-def test_five_times_the_median_of_a_step_and_thirty_seconds_at_least() -> None:
+def test_five_times_the_median_of_a_step_and_a_minute_at_least() -> None:
     patience = Patience()
     for seconds in (20.0, 40.0, 400.0):  # the last was a hiccup
         patience.note("train", 10, seconds)
     assert patience.limit("train", 10) == 5 * 40
-    assert patience.limit("train", 1) == 30
+    assert patience.limit("train", 1) == 60
     patience.note("build", 1, 2.0)
     assert patience.limit("build") == 180
 
