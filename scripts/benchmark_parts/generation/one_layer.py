@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from benchmark_parts.generation.kernels import DENSE
 from benchmark_parts.generation.rows import Row, row
-from benchmark_parts.generation.timing import Samples
+from benchmark_parts.generation.timing import Samples, kept
 
 from trainers.generation.kernels import attend_runs
 from trainers.generation.runs import Runs
@@ -43,10 +43,10 @@ def one_layer_rows(context: int, steps: int) -> Iterator[Row]:
                 samples[name].time(kernel, query[None], store.keys, store.values, runs)
             chosen = samples["Tactic"].time(_step, tactic, query, store)
             read.append(float(chosen.tokens().mean()))
-        for name, each in samples.items():
+        for name, milliseconds in kept(samples).items():
             tokens = float(np.mean(read)) if name == "Tactic" else float(context)
             yield row(
-                part="one layer", context=context, method=name, steps=steps, read=tokens, milliseconds=each.kept(),
+                part="one layer", context=context, method=name, steps=steps, read=tokens, milliseconds=milliseconds,
                 note=note_of(share),
             )  # fmt: skip
 

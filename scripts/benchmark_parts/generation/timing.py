@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from resource import RUSAGE_THREAD, getrusage
 from time import thread_time
@@ -26,8 +26,13 @@ class Samples:
         self.quiet.append(getrusage(RUSAGE_THREAD).ru_nivcsw == switches)
         return result
 
-    def kept(self) -> list[float]:
-        """All but the first, in which compiled code is loaded; of them the quiet ones if they are enough."""
+    def kept(self, all_quiet: bool) -> list[float]:
+        """All but the first, in which compiled code is loaded, or of them the quiet ones."""
         pairs = list(zip(self.milliseconds, self.quiet, strict=True))[1:]
-        quiet = [each for each, undisturbed in pairs if undisturbed]
-        return quiet if len(quiet) >= ENOUGH else [each for each, _ in pairs]
+        return [each for each, undisturbed in pairs if undisturbed or not all_quiet]
+
+
+def kept(ways: Mapping[str, Samples]) -> dict[str, list[float]]:
+    """Of each way its quiet samples, if every way has enough of them, else all."""
+    enough = all(sum(each.quiet[1:]) >= ENOUGH for each in ways.values())
+    return {name: each.kept(enough) for name, each in ways.items()}
