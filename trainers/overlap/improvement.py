@@ -17,6 +17,7 @@ from trainers.overlap.shares import GRID, partners, uniform, uniform_choices
 from trainers.overlap.simulator import Device, Shares, Steady, steady
 
 _NOTABLE = 1e-6
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Improvement:
             for name in self.device.graph.names:
                 draft = self._shortest(draft, ((draft.schedule, each) for each in self._other_shares(draft, name)))
         return draft
+
+    def settled(self, draft: Draft) -> Draft | None:
+        """The draft launched by the starts that it predicts, as a plan will be; None if these do not come true."""
+        for _ in range(_ATTEMPTS):
+            predicted = Schedule(draft.steady.starts, draft.period, draft.schedule.how)
+            again = self._draft(predicted, draft.shares)
+            if again is None or again.period <= draft.period * (1 + _NOTABLE):
+                return again and draft
+            draft = again
+        return None
 
     def _shortest(self, draft: Draft, others: Iterator[tuple[Schedule, Shares]]) -> Draft:
         """The best of a draft and others, as far as there is time to look at them."""

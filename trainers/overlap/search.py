@@ -57,8 +57,11 @@ def search(
     improvement = Improvement(device, periodic, begun + seconds)
     found = structures(graph, times, periodic, begun + seconds / 2)
     drafts = [draft for each in found.schedules if (draft := improvement.first(each))]
-    best = _best(improvement, drafts, found.bound)
-    return _plan(device, best, serial) if best.period < serial.period_seconds * (1 - _WORTH_WHILE) else serial
+    settled = filter(None, map(improvement.settled, [_best(improvement, drafts, found.bound), *drafts]))
+    best = min(settled, key=lambda draft: draft.period, default=None)
+    if best is None or best.period > serial.period_seconds * (1 - _WORTH_WHILE):
+        return serial
+    return _plan(device, best, serial)
 
 
 def _best(improvement: Improvement, drafts: list[Draft], bound: float) -> Draft:

@@ -100,9 +100,10 @@ class _Window:
         return self.warm + self.measured + self.cool + 1
 
     def measure(self, spans: Spans, names: Sequence[str]) -> Steady:
-        begin = min(spans[self.warm, name][0] for name in names)
-        starts = {name: spans[self.warm, name][0] - begin for name in names}
-        ends = {name: spans[self.warm, name][1] - begin for name in names}
+        middle = self.warm + self.measured // 2
+        begin = min(spans[middle, name][0] for name in names)
+        starts = {name: spans[middle, name][0] - begin for name in names}
+        ends = {name: spans[middle, name][1] - begin for name in names}
         return Steady(starts, ends, self._period(spans, names) if self.measured else max(ends.values()))
 
     def _period(self, spans: Spans, names: Sequence[str]) -> float:
