@@ -24,7 +24,9 @@ from orchestrator.task_data import check_task_data
 from orchestrator.training import probe_replicas
 from orchestrator.words import count_text, duration_text, policy_name, task_name
 
-_SAME_SPEED = ("task", "model", "optimizer", "batch_size", "accumulate", "precision", "cluster", "communication")
+_SAME_SPEED = (
+    "task", "model", "optimizer", "batch_size", "accumulate", "precision", "cluster", "communication", "overlap",
+)  # fmt: skip
 
 
 def print_dry_run(config: Config, folder: Path) -> None:

@@ -14,6 +14,7 @@ from trainers.overlap.operations import Resource
 from trainers.overlap.profiler import line, timing
 from trainers.overlap.search import search
 from trainers.overlap.training.blocks import Blocks
+from trainers.overlap.training.buckets import Bucket
 from trainers.overlap.training.graph import step_graph
 from trainers.overlap.training.layout import BucketLayout, Layout, serial
 from trainers.overlap.training.partial_steps import PartialSteps, steps_by_part
@@ -81,6 +82,16 @@ def test_a_layout_is_refused_by_another_model_and_where_it_makes_no_sense(blocks
         Layout("overlapped", layout.buckets, (0, 0)).check(transformer())
     with pytest.raises(OverlapError, match="no plan of overlapping"):
         Layout.from_json({"mode": "overlapped"})
+
+
+def test_a_gradient_for_which_nobody_has_waited_is_an_error_and_not_a_silent_use_of_old_weights():
+    weight = nn.Parameter(torch.ones(2))
+    bucket = Bucket({"layer.weight": weight}, {})
+    bucket.begin()
+    assert bucket.missing == ["layer.weight"]
+    bucket.awaited = False
+    with pytest.raises(OverlapError, match=r"used layer\.weight before its last step was done"):
+        bucket.take(weight)
 
 
 def test_which_optimizers_step_by_part():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import accumulate
 from threading import Event
 
@@ -15,17 +15,17 @@ from trainers.errors import OverlapError
 
 
 class Bucket:
-    """Parameters whose gradients are averaged and applied together.
+    """Parameters, by name, whose gradients are averaged and applied together.
 
-    shared: by name, those that all ranks have alike. own: those of this rank alone, which are not averaged here.
+    shared: those that all ranks have alike. own: those of this rank alone, which are not averaged here.
     """
 
-    def __init__(self, shared: dict[str, Parameter], own: Sequence[Parameter] = ()) -> None:
-        self.parameters = [*shared.values(), *own]
+    def __init__(self, shared: dict[str, Parameter], own: dict[str, Parameter]) -> None:
+        self._names = {parameter: name for name, parameter in (shared | own).items()}
+        self.parameters = list(self._names)
         self.settled = Event()  # its gradients are averaged and, where it steps alone, applied
         self.settled.set()
         self.awaited = True  # whether whoever computes has waited for that
-        self._names = {parameter: name for name, parameter in shared.items()}
         self._views = _views(list(shared.values()))
         self._flats = list({id(view._base): view._base for view in self._views.values()}.values())
         self._missing = set(self.parameters)
@@ -37,7 +37,7 @@ class Bucket:
 
     @property
     def missing(self) -> list[str]:
-        """Names of shared parameters whose gradients are not there."""
+        """Names of parameters whose gradients are not there."""
         return [name for parameter, name in self._names.items() if parameter in self._missing]
 
     def begin(self) -> None:
@@ -48,7 +48,7 @@ class Bucket:
         """Put a gradient into the buffer, divided by the number of ranks as DDP does it before it sums."""
         if not self.awaited:
             raise OverlapError(
-                f"The model used {self._names.get(parameter, 'a parameter')} before its last step was done, elsewhere "
+                f"The model used {self._names[parameter]} before its last step was done, elsewhere "
                 "than in the step that was looked at; train it with overlap=off."
             )
         view = self._views.get(parameter)

@@ -172,7 +172,7 @@ def _buckets(model: nn.Module, layout: Layout) -> list[Bucket]:
     return [
         Bucket(
             {name: parameters[name] for name in planned.parameters if name not in sharded},
-            [parameters[name] for name in planned.parameters if name in sharded],
+            {name: parameters[name] for name in planned.parameters if name in sharded},
         )
         for planned in layout.buckets
     ]
