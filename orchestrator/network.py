@@ -37,14 +37,16 @@ def site(
     nodes: Sequence[Node],
     speeds: Speeds,
     matrices: Matrices | None = None,
+    elastic: bool = False,
 ) -> Site:
     """The network that `topology=word` means on this cluster. Raises UserError where it does not fit the cluster.
 
     address: the cluster's. cpus: of one worker. speeds: asks each node for its link's GB/s. matrices: asks each node
-    what nvidia-smi says of its GPUs, where workers have some.
+    what nvidia-smi says of its GPUs, where workers have some. elastic: hosts that are gone are left out.
     """
     if address == LAB and word == AUTO:
-        return _pinned_by_name(topology_from(lab_topology()), nodes)
+        lab = topology_from(lab_topology())
+        return _pinned_by_name(_left(lab, nodes) if elastic else lab, nodes)
     if word == AUTO and matrices:
         topology, remark = told_by_gpus(
             workers, {node.address: told for node, told in zip(nodes, matrices(), strict=True)}
@@ -52,13 +54,16 @@ def site(
         return replace(_on_hosts(topology, {node.address: node for node in nodes}), remark=remark)
     if word == AUTO:
         return _told_by_nodes(workers, cpus, nodes, speeds)
-    return _placed(named(word, workers), word, nodes)
+    return _placed(named(word, workers, nodes if elastic else ()), word, nodes)
 
 
-def named(word: str, workers: int) -> Topology:
-    """The network that `topology=word` names. Raises UserError where it is none, or not one of so many workers."""
+def named(word: str, workers: int, only: Sequence[Node] = ()) -> Topology:
+    """The network that `topology=word` names; `only` on these nodes, if there are any.
+
+    Raises UserError where it is none, or not one of so many workers.
+    """
     try:
-        topology = topology_from(word)
+        topology = _left(topology_from(word), only) if only else topology_from(word)
     except PlansError as error:
         raise UserError(f"topology={word}: {error}") from error
     if len(topology.ranks) != workers:
@@ -66,6 +71,20 @@ def named(word: str, workers: int) -> Topology:
             f"topology={word} has {len(topology.ranks)} ranks and cluster.workers={workers}; make them equal"
         )
     return topology
+
+
+def _left(topology: Topology, nodes: Sequence[Node]) -> Topology:
+    """The network without the ranks whose hosts are gone, and without what ran through them; whole if none is known."""
+    there = {name for node in nodes for name in (node.hostname, node.address, *node.resources)}
+    host_of = {rank: host for host, ranks in topology.hosts.items() for rank in ranks}
+    ranks = tuple(rank for rank in topology.ranks if there & {host_of.get(rank, rank), _rank_pin(rank)})
+    if len(ranks) in (0, len(topology.ranks)):
+        return topology
+    kept = {*ranks, *(switch.name for switch in topology.switches)}
+    links = tuple(link for link in topology.links if {link.source, link.target} <= kept)
+    members = {host: tuple(rank for rank in members if rank in kept) for host, members in topology.hosts.items()}
+    hosts = {host: present for host, present in members.items() if present}
+    return Topology(topology.name, ranks, topology.switches, links, hosts)
 
 
 def _placed(topology: Topology, word: str, nodes: Sequence[Node]) -> Site:

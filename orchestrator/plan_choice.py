@@ -53,6 +53,7 @@ def _site(config: Config) -> Site:
         nodes,
         lambda: link_speeds(nodes, interface),
         (lambda: link_matrices(nodes)) if cluster.gpus_per_worker else None,
+        cluster.elastic,
     )
 
 

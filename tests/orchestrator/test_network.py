@@ -1,5 +1,6 @@
 """Which network the ranks stand on: named, told by the nodes, or refused in a sentence."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_a_rank_without_a_host_is_named(tmp_path: Path) -> None:
     partly = TWO_HOSTS.replace("beta: [a, b]", "beta: [a]")
     with pytest.raises(UserError, match="does not say on which host b stands"):
         found(written(tmp_path, partly), HEAD, OTHER)
+
+
+def test_an_elastic_job_keeps_what_is_left_of_its_network(tmp_path: Path) -> None:
+    three = TWO_HOSTS.replace("[a, b, c, d]", "[a, b, c, d, e]").replace("[c, d]}", "[c, d], gone: [e]}")
+    path = written(tmp_path, three.replace("[d, s, 1]]", "[d, s, 1], [e, s, 1], [e, a, 1]]"))
+    where = site(str(path), "local", 4, 1, (HEAD, OTHER), lambda: [None, None], elastic=True)
+    assert where.topology == replace(Topology.load(written(tmp_path, TWO_HOSTS)), name="pair")
+    assert where.pins == ("node:10.0.0.2", "node:10.0.0.2", "node:10.0.0.1", "node:10.0.0.1")
 
 
 def test_hosts_of_a_fabric_are_the_nodes_in_order() -> None:
