@@ -58,7 +58,7 @@ def training_summary(rows: list[Row]) -> dict[str, Any]:
         "training_loopback_over_ddp_default": _least(loopback, DDP),
         "worst_planned_over_serial": max(arms[PLANNED] / arms[NO_OVERLAP] for arms in every.values()),
         "training_planned_over_serial": {case: arms[PLANNED] / arms[NO_OVERLAP] for case, arms in every.items()},
-        "training_load": {each["case"]: each["load"] for each in rows if each["arm"] == PLANNED},
+        "training_load": {f"{each['kind']}: {each['case']}": each["load"] for each in rows if each["arm"] == PLANNED},
     }
 
 
