@@ -9,7 +9,7 @@ from orchestrator.recorders.style import Axes, Figure, Palette, dress, new_figur
 _LANES = ("compute", "memory", "network")
 _THICK = 0.72
 _AXIS = "milliseconds since the step began; what comes after its last backward pass runs beside the next step"
-_PARTS = {"forward": "forward", "passes": "forward", "backward": "backward"}  # others go by their stream
+_PARTS = {"forward": "forward", "passes": "forward", "backward": "backward", "update": "memory"}  # others: by stream
 
 
 def timelines(event: OverlapPlanned, palette: Palette) -> Figure:
