@@ -176,5 +176,10 @@ def test_a_searched_step_hides_most_of_its_communication(blocks):
     assert plan.period_seconds < 0.75 * plan.serial_seconds
 
 
-def test_simple_orders_turn_round_at_each_place():
-    assert list(simple_orders(3)) == [(2, 1, 0), (0, 2, 1), (0, 1, 2)]
+def test_simple_orders_send_some_buckets_later_and_the_last_of_them_first():
+    orders = list(simple_orders(6))
+    assert orders[0] == (5, 4, 3, 2, 1, 0)
+    assert orders[4] == (0, 1, 2, 3, 5, 4)
+    assert (0, 2, 4, 5, 3, 1) in orders
+    assert (0, 1, 3, 4, 5, 2) in orders
+    assert all(sorted(order) == list(range(6)) for order in orders)

@@ -13,7 +13,7 @@ from trainers.overlap.training.layout import BucketLayout
 from trainers.overlap.training.recording import Recording
 
 MOST = 48  # blocks
-EQUAL = (2, 4, 8, 14)  # buckets
+EQUAL = (2, 4, 8, 14, 20)  # buckets
 TAPERED = (3, 4, 6)  # each bucket has this part of what is left
 Size = Callable[[float], float]
 """Bytes of the next bucket, from those that are left."""

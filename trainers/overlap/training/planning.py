@@ -36,6 +36,7 @@ from trainers.sharding import shards
 FINALISTS = 2  # layouts that are tried out
 SECONDS = 1.5  # of search for each of them
 STEPS = 3  # of each way in a round of the trial
+LEFT_OUT = (2, 3, 4, 5)  # each so-many-th bucket, in simple launch orders
 FEWEST, MOST, TRIAL_SECONDS = 2, 5, 20.0  # rounds: as many as fit into so many seconds
 Buckets = tuple[BucketLayout, ...]
 _numbers = count()  # of the plannings of this process; all ranks are at the same one
@@ -182,8 +183,15 @@ class _Planning:
 
 
 def simple_orders(count: int) -> Iterator[tuple[int, ...]]:
-    """As buckets are complete, and from some place on the other way round: what the next step needs first."""
-    return ((*range(turn), *reversed(range(turn, count))) for turn in range(count))
+    """Some buckets as they are complete, the others afterwards, the other way round: as the next step needs them.
+
+    The others are all from some place on, or each so-many-th from the beginning: of the layers that are needed last.
+    """
+    for turn in range(count):
+        yield (*range(turn), *reversed(range(turn, count)))
+    for every in LEFT_OUT:
+        later = range(every - 1, count, every)
+        yield (*(number for number in range(count) if number not in later), *reversed(later))
 
 
 def order_of(plan: OverlapPlan) -> tuple[int, ...]:
