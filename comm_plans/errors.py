@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SHOWN = 8
+LONGEST = 2000  # characters of a sentence
+
+
+def presentable(text: str) -> str:
+    """The text without control characters, which could steer a terminal, and without its middle if it is very long."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+    return "".join(sign if (sign >= " " and not "\x7f" <= sign <= "\x9f") or sign in "\n\t" else "�" for sign in text)
 
 
 class PlansError(Exception):
     """Any fault in what `comm_plans` was given; its text is one sentence: what, where, how to mend it."""
+
+    def __str__(self) -> str:
+        return presentable(super().__str__())
 
 
 class TopologyError(PlansError):

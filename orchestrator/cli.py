@@ -116,19 +116,19 @@ def _run(overrides: Sequence[str]) -> int:
         if statuses[-1] > _KILLED:
             sys.exit(statuses[-1])  # told to stop: the runs that would follow are not started
 
-    sys.argv = ["orchestrate run", *map(_quoted, overrides)]
+    sys.argv = ["orchestrate run", *map(quoted, overrides)]
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(one)()
     except Exception as error:
         if len(statuses) < len(folders):  # not while composing, but in a run: a fault of ours, to be seen whole
             raise
-        raise UserError(_sentence(error)) from error
+        raise UserError(sentence_of_hydra(error)) from error
     if len(folders) > 1:
         _show_comparison([folder for folder in folders if folder.exists()])
     return max(statuses, default=0)
 
 
-def _quoted(override: str) -> str:
+def quoted(override: str) -> str:
     """`topology=torus:shape=4x4` in quotes: in Hydra's grammar `=` and `(` have meanings of their own."""
     key, _, value = override.partition("=")
     bare = key == "topology" and not value.startswith(("'", '"'))
@@ -228,7 +228,7 @@ def _remove_if_empty(folder: Path, outputs: Path) -> None:
             return
 
 
-def _sentence(error: Exception) -> str:
+def sentence_of_hydra(error: Exception) -> str:
     """Hydra's several lines as one, without what only Hydra's own people need."""
     if isinstance(error, OSError) and error.filename:  # the run folder is all that Hydra makes
         return f"{error.filename} cannot be made ({error.strerror}); choose another place by hydra.run.dir= or outputs="

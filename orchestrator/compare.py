@@ -1,6 +1,5 @@
 """Runs side by side: a table and one figure of their losses and rates, from what they left in their folders."""
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from orchestrator.recorders.style import (
     new_figure,
     save_png,
 )
+from orchestrator.run_folder import read_result
 from orchestrator.summary import Summary, summarise
 from orchestrator.words import clock_text, loss_text, policy_name, task_name
 
@@ -81,9 +81,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 def _read(folder: Path, name: str) -> Run:
     events = read_journal(folder / JOURNAL)
-    result_file = folder / "result.json"
-    result: Json = json.loads(result_file.read_text()) if result_file.is_file() else {}
-    return Run(name, history(events), summarise(events), result)
+    return Run(name, history(events), summarise(events), read_result(folder))
 
 
 def comparison_table(runs: Sequence[Run]) -> Table:

@@ -5,6 +5,7 @@ only if the installed configuration tree, or the person's own command line, name
 """
 
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from orchestrator.network import AUTO
 
 Json = dict[str, Any]
 
+_DEEPEST = 50
 _BESIDE_PACKAGE = Path(__file__).parent.parent / "conf"  # a checkout
 CONF = _BESIDE_PACKAGE if _BESIDE_PACKAGE.is_dir() else Path(__file__).parent / "conf"  # an installed wheel
 
@@ -148,6 +150,7 @@ class Config:
 
 def config_from(values: Mapping[str, Any]) -> Config:
     """Typed and checked configuration. A UserError names the key that is wrong and what is allowed."""
+    _check_depth(values)
     try:
         typed = OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.create(dict(values)))
         config = OmegaConf.to_container(
@@ -163,9 +166,9 @@ def config_from(values: Mapping[str, Any]) -> Config:
     check_model_fits(config.task)
     settle_experts(config.task, config.cluster.workers, _topology_stood_on(config))
     _check_ranges(config)
-    _check_also(config)
     _warm_start(config.lr)
     make_policy(config.lr, config.steps, config.seed)  # has sentences of its own for the lr group
+    _check_also(config)
     return config
 
 
@@ -175,6 +178,7 @@ def recorded_config(values: Json, granted: Iterable[str] = ()) -> Config:
     Its `_target_`s must be known to the installed configuration tree or be granted by the person who asks now, so
     that a folder from a stranger cannot choose which code runs.
     """
+    _check_depth(values)
     allowed = set(granted) | set(known_targets())
     for key, target in _targets_in(values):
         if target not in allowed:
@@ -244,6 +248,14 @@ def _targets_in(values: Any, key: str = "") -> Iterator[tuple[str, str]]:
             yield from _targets_in(value, f"{key}.{index}")
 
 
+def _check_depth(values: Any, depth: int = 0) -> None:
+    """What is nested deeper than any configuration would exhaust the stack of those who walk through it."""
+    if depth > _DEEPEST:
+        raise UserError(f"the configuration nests more than {_DEEPEST} mappings or lists in each other: take it apart")
+    for inner in values.values() if isinstance(values, Mapping) else values if isinstance(values, list) else ():
+        _check_depth(inner, depth + 1)
+
+
 def _warm_start(lr: Json) -> None:
     """The rate that an earlier run chose takes the place of its folder, which need not be there at a resume."""
     folder = lr.pop("warm_start", None)
@@ -256,14 +268,14 @@ def _make_data_absolute(task: Json) -> None:
     model = task.get("model")
     for tree, key in ((task, "data"), (model if isinstance(model, dict) else {}, "path")):
         named = tree.get(key)
-        if isinstance(named, str) and Path(named).exists():
+        if isinstance(named, str) and os.path.exists(named):  # noqa: PTH110 - takes what is no path for absent
             tree[key] = str(Path(named).absolute())
 
 
 def _located(topology: str) -> str:
     """A file's absolute path, also of one that came with the installation; every other word as it is."""
     for path in (Path(topology), CONF / "topologies" / topology):
-        if path.suffix and path.is_file():
+        if path.suffix and os.path.isfile(path):  # noqa: PTH113 - takes what is no path for absent
             return str(path.absolute())
     return topology
 

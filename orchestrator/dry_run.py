@@ -1,6 +1,5 @@
 """`dry_run=true`: what would run, where, for how long and at what cost, without starting anything."""
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from orchestrator.learning_rate.policy import Cost
 from orchestrator.learning_rate.turns import steps_in_turn
 from orchestrator.long_context import long_context_cost
 from orchestrator.network import AUTO, named
-from orchestrator.run_folder import RESULT
+from orchestrator.run_folder import RESULT, read_result
 from orchestrator.task_data import check_task_data
 from orchestrator.training import probe_replicas
 from orchestrator.words import count_text, duration_text, policy_name, task_name
@@ -114,7 +113,7 @@ def _same_runs(values: Json, outputs: Path) -> Iterator[_PastRun]:
     """Finished runs that took steps of the same kind in the same place."""
     for path in outputs.rglob(RESULT):
         with suppress(UserError, LookupError, ValueError):  # MLflow's copies and damaged runs tell no speed
-            result = json.loads(path.read_text())
+            result = read_result(path.parent)
             started = read_journal(path.parent / JOURNAL)[0]
             recorded = getattr(started, "config", {})
             if result["state"] == "FINISHED" and all(recorded.get(key) == values[key] for key in _SAME_SPEED):

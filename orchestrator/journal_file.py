@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.errors import UserError
 from orchestrator.events import Event, Json, event_from_json
+from orchestrator.typed_values import check_types
 
 JOURNAL = "journal.jsonl"
 FLOAT = "$float"  # JSON has no NaN or infinity; a journal writes {"$float": "nan"}
@@ -45,7 +46,7 @@ def intact_entries(path: Path) -> tuple[list[Entry], int]:
         for number, line in enumerate(file, start=1):
             try:
                 entries.append(_entry(line))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 if file.read(1):
                     raise UserError(
                         f"{path} is damaged at line {number}: cut the file off before that line to go on from there"
@@ -59,7 +60,9 @@ def _entry(line: bytes) -> Entry:
     if not line.endswith(b"\n"):
         raise ValueError("the line has no end")
     values = json.loads(line, object_hook=_with_float)
-    return Entry(values.pop("n"), values.pop("at"), event_from_json(values))
+    entry = Entry(values.pop("n"), values.pop("at"), event_from_json(values))
+    check_types(entry)
+    return entry
 
 
 def _with_float(values: Json) -> Any:

@@ -128,7 +128,12 @@ _MODEL_OF = {
 
 def check_model_fits(task: Json) -> None:
     """Each task that comes with the project calls its model with sizes that only one of the models here takes."""
-    model = task["model"]["_target_"] if task["_target_"] in _MODEL_OF else None
+    if task["_target_"] not in _MODEL_OF:
+        return
+    tree = task.get("model")
+    model = tree.get("_target_") if isinstance(tree, dict) else None
+    if not isinstance(model, str):
+        raise UserError("task.model._target_ is missing: name the model's class, or choose one with model=")
     if model in KEYS_OF and model.split(".")[-2] != (fitting := _MODEL_OF[task["_target_"]]):
         raise UserError(
             f"task.model._target_ is {model}, which does not fit {task['_target_'].split('.')[-1]}: "

@@ -11,6 +11,7 @@ from orchestrator.journal_file import JOURNAL
 RESULT = "result.json"
 WEIGHTS = "weights.safetensors"
 SNAPSHOTS = "snapshots"
+_LONGEST = 1e10  # seconds
 
 
 def require_new(folder: Path) -> None:
@@ -20,6 +21,26 @@ def require_new(folder: Path) -> None:
             f"{folder} already holds a run; go on with it by 'orchestrate resume {folder}', "
             "or choose another folder with hydra.run.dir=…"
         )
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """What result.json says; nothing where there is none. UserError for what no run writes."""
+    try:
+        result = json.loads((folder / RESULT).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{folder / RESULT} cannot be read; remove it, `orchestrate resume` writes it anew") from error
+    if not _is_result(result):
+        raise UserError(f"{folder / RESULT} is no run's result; remove it, `orchestrate resume` writes it anew")
+    return dict(result)
+
+
+def _is_result(values: Any) -> bool:
+    if not isinstance(values, dict):
+        return False
+    seconds, plan = values.get("wall_seconds", 0), values.get("plan")
+    return type(seconds) in (int, float) and 0 <= seconds < _LONGEST and (plan is None or isinstance(plan, dict))
 
 
 def write_result(folder: Path, result: dict[str, Any]) -> None:

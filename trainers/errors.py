@@ -1,8 +1,13 @@
 """What goes wrong with data, said so that a person can mend it."""
 
+from comm_plans.errors import presentable
+
 
 class DataError(Exception):
     """Data that is missing, damaged or too small; one sentence with the file or key and the way to mend it."""
+
+    def __str__(self) -> str:
+        return presentable(super().__str__())
 
 
 class GenerationError(DataError):

@@ -190,8 +190,10 @@ def _read_manifest(path: Path) -> Json:
         manifest: Json = json.loads(sealed["manifest"])
     except FileNotFoundError as error:
         raise _damaged(path, f"{MANIFEST} is missing") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, f"{MANIFEST} cannot be read") from error
+    if not isinstance(manifest, dict):
+        raise _damaged(path, f"{MANIFEST} holds no mapping")
     if manifest.get("format") != _FORMAT:
         raise _damaged(path, f"it is of format {manifest.get('format')}, this version reads format {_FORMAT}")
     if not all(isinstance(manifest.get(key), kind) for key, kind in _MANIFEST_TYPES.items()):

@@ -69,7 +69,7 @@ def make_policy(options: Mapping[str, Any], steps: int, seed: int = 0) -> Policy
     """
     values = dict(options)
     name = values.pop("name", None)
-    if name not in POLICIES:
+    if not isinstance(name, str) or name not in POLICIES:
         raise UserError(f"lr.name is {name!r}, which is no policy: choose one of {', '.join(POLICIES)}.")
     kind = POLICIES[name]
     return kind.build(_as_type(steps, int, "steps"), seed, _options_of(kind.options, name, values))

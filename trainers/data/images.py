@@ -8,6 +8,7 @@ import gzip
 import struct
 import zlib
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from trainers.errors import DataError
 
 Bytes = NDArray[np.uint8]
 
+MOST_DIMENSIONS = 8
+LARGEST = 2 * 1024**3  # bytes of a file, unpacked
 VALIDATION_SHARE = 0.1  # of the files' training images
 
 
@@ -52,24 +55,32 @@ def read_idx(path: Path) -> Bytes:
     """The array of one IDX file of uint8. Raises DataError naming the file when it is not one, whole."""
     content = _content(path)
     zeros, kind, dimensions = struct.unpack(">HBB", content[:4]) if len(content) >= 4 else (1, 0, 0)
-    if zeros != 0 or kind != 8:
+    if zeros != 0 or kind != 8 or dimensions > MOST_DIMENSIONS:
         raise DataError(f"{path} is not an IDX file of bytes; get it again.")
     header = 4 + 4 * dimensions
     if len(content) < header:
         raise DataError(f"{path} ends within its header; get it again.")
     shape = struct.unpack(f">{dimensions}I", content[4:header])
-    expected = int(np.prod(shape, dtype=np.int64))
+    expected = prod(shape)
     if len(content) - header != expected:
         raise DataError(f"{path} holds {len(content) - header} bytes of data where {expected} belong; get it again.")
+    if expected == 0:  # beside which a shape may hold any number, larger than an array can have
+        raise DataError(f"{path} holds no data, its shape is {shape}; get it again.")
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()  # torch wants it writable
 
 
 def _content(path: Path) -> bytes:
+    """No more is unpacked than may be read: a small file can hold any amount of zeros."""
     try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content: bytes = file.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} is damaged or cannot be read ({error}); get it again.") from error
+    if len(content) > LARGEST:
+        raise DataError(
+            f"{path} holds more than {LARGEST >> 20} MB, and images are kept in memory; use a part of them."
+        )
+    return content
 
 
 def _pair(folder: Path, part: str) -> LabelledImages:

@@ -80,7 +80,7 @@ class OverlapPlan:
             if version != VERSION:
                 raise OverlapError(f"The plan of overlapping has version {version}, not {VERSION}; search it again.")
             return cls._from_fields(fields)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise OverlapError(f"This is no plan of overlapping ({error}); search it again.") from None
 
     @classmethod
