@@ -51,7 +51,7 @@ def overlap_result(event: OverlapPlanned | None) -> Json | None:
 
 def way_text(way: str) -> str:
     """A way in words."""
-    return _WORDS.get(way, f"{way} along a searched pipeline")
+    return _WORDS.get(way, f"a searched pipeline of {way}")
 
 
 def _milliseconds(seconds: float) -> str:

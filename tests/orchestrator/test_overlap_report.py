@@ -28,7 +28,7 @@ PLANNED = OverlapPlanned(
 
 def test_medians_and_the_ratio_to_no_overlap_are_said():
     assert overlap_sentence(PLANNED) == (
-        "steps by 8 buckets along a searched pipeline: 300 ms (predicted 280 ms), "
+        "steps by a searched pipeline of 8 buckets: 300 ms (predicted 280 ms), "
         "2.00 × as fast as with nothing overlapped"
     )
     plain = replace(PLANNED, chosen="ddp", predicted_seconds=None)

@@ -6,7 +6,7 @@ small, the next step's first layers get theirs sooner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from trainers.overlap.training.layout import BucketLayout
@@ -37,11 +37,13 @@ class Blocks:
         """So many buckets of about one size."""
         return self._joined(self.all, lambda _: self.bytes / count)
 
-    def candidates(self) -> Iterator[tuple[BucketLayout, ...]]:
-        """Different ways to put the blocks into buckets."""
-        ways = [lambda _, count=count: self.bytes / count for count in EQUAL]
-        ways += [lambda left, part=part: left / part for part in TAPERED]
-        yield from dict.fromkeys(self._joined(self.all, way) for way in ways)
+    def tapered(self, part: int) -> tuple[BucketLayout, ...]:
+        """Buckets each of which has one `part`-th of what is left."""
+        return self._joined(self.all, lambda left: left / part)
+
+    def candidates(self) -> dict[str, set[tuple[BucketLayout, ...]]]:
+        """Ways to put the blocks into buckets, by kind."""
+        return {"equal": {self.equal(count) for count in EQUAL}, "tapered": {self.tapered(part) for part in TAPERED}}
 
     def _joined(self, blocks: Sequence[BucketLayout], size: Size) -> tuple[BucketLayout, ...]:
         runs: list[list[BucketLayout]] = []

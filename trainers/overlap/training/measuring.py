@@ -26,7 +26,8 @@ from trainers.overlap.training.recording import Recording
 WARM, STEPS = 1, 4  # trial steps
 SUMS = 4  # of each size
 PAIRS = 5
-SMALL, LARGE = 2**16, 2**22  # bytes of trial sums
+SMALL, LARGE = 2**12, 2**22  # bytes of trial sums
+PARTS = (64, 16, 4)  # of all gradients, that are summed
 SIDE = 256  # of the matrices of a trial product
 
 
@@ -80,7 +81,7 @@ def measured(subject: Subject, recording: Recording, blocks: Blocks, sizes: dict
         blocks=blocks.all,
         backward=backward,
         bytes=sizes,
-        network=_network(),
+        network=_network(blocks.bytes),
         memory=_memory(subject, blocks) if subject.by_part else (0.0, 0.0),
         update=0.0 if subject.by_part else seconds("update"),
         passes=(subject.passes - 1) * (sum(forward) + sum(backward)),
@@ -108,9 +109,10 @@ def _memory(subject: Subject, blocks: Blocks) -> tuple[float, float]:
     return line(points) if len(points) > 1 else (sum(seconds for _, seconds in points), 0.0)
 
 
-def _network() -> tuple[float, float]:
-    """(seconds, seconds a byte) of a sum over ranks."""
-    return line([(size, _sum_seconds(torch.zeros(size // 4))) for size in (SMALL, LARGE // 8, LARGE)])
+def _network(whole: int) -> tuple[float, float]:
+    """(seconds, seconds a byte) of a sum over ranks of parts of the `whole`."""
+    sizes = [max(SMALL, whole // part) for part in PARTS]
+    return line([(size, _sum_seconds(torch.zeros(size // 4))) for size in dict.fromkeys(sizes)])
 
 
 def _sum_seconds(vector: torch.Tensor) -> float:

@@ -33,8 +33,7 @@ from trainers.overlap.training.recording import Recording, trainable
 from trainers.overlap.training.timelines import predicted_rows, traced_rows
 from trainers.sharding import shards
 
-FINALISTS = 2  # layouts that are tried out
-SECONDS = 1.5  # of search for each of them
+SECONDS = 1.5  # of search for each layout that is tried out
 STEPS = 3  # of each way in a round of the trial
 LEFT_OUT = (2, 3, 4, 5)  # each so-many-th bucket, in simple launch orders
 FEWEST, MOST, TRIAL_SECONDS = 2, 5, 20.0  # rounds: as many as fit into so many seconds
@@ -87,30 +86,31 @@ class _Planning:
 
     def _finalists(self, profile: StepProfile, blocks: Blocks) -> dict[str, _Found]:
         """What rank 0 has found, checked by all."""
-        own = self._searched(profile, blocks) if dist.get_rank() == 0 else []
-        said = self._votes.statements([[each.layout.to_json(), each.plan.to_json()] for each in own])[0]
-        found = [_Found(Layout.from_json(layout), OverlapPlan.from_json(plan)) for layout, plan in said]
-        for each in found:
+        own = self._searched(profile, blocks) if dist.get_rank() == 0 else {}
+        stated = {way: [each.layout.to_json(), each.plan.to_json()] for way, each in own.items()}
+        said, *_ = self._votes.statements(stated)
+        found = {name: _Found(Layout.from_json(way), OverlapPlan.from_json(plan)) for name, (way, plan) in said.items()}
+        for each in found.values():
             each.plan.check(self._graph(each.layout.buckets, each.layout.order, profile)[0], profile.machine)
         self._votes.agree("plan of overlapping", said)
-        return {f"{len(each.layout.buckets)} buckets": each for each in found}
+        return found
 
-    def _searched(self, profile: StepProfile, blocks: Blocks) -> list[_Found]:
-        """Of all ways to put blocks into buckets the most promising, each with its best launch order."""
+    def _searched(self, profile: StepProfile, blocks: Blocks) -> dict[str, _Found]:
+        """Of each kind of ways to put blocks into buckets the most promising, with its best launch order."""
         table = _interference(profile)
-        simple = {
-            buckets: min((self._period(buckets, order, profile), order) for order in simple_orders(len(buckets)))
-            for buckets in blocks.candidates()
-        }
-        found = []
-        for buckets in sorted(simple, key=lambda each: simple[each])[:FINALISTS]:
+        found = {}
+        for kind, candidates in blocks.candidates().items():
+            simple = {
+                buckets: min((self._period(buckets, order, profile), order) for order in simple_orders(len(buckets)))
+                for buckets in candidates
+            }
+            buckets = min(simple, key=lambda each: simple[each])
             free = search(*self._graph(buckets, None, profile), table, seconds=SECONDS)
-            _, order = min(
-                (self._period(buckets, order, profile), order) for order in (simple[buckets][1], order_of(free))
-            )
+            _, order = min(simple[buckets], (self._period(buckets, order_of(free), profile), order_of(free)))
             plan = search(*self._graph(buckets, order, profile), table, machine=profile.machine, seconds=SECONDS)
             if plan.mode == "overlapped":
-                found.append(_Found(Layout("overlapped", buckets, order, self._subject.threads), plan))
+                layout = Layout("overlapped", buckets, order, self._subject.threads)
+                found[f"{len(buckets)} {kind} buckets"] = _Found(layout, plan)
         return found
 
     def _period(self, buckets: Buckets, order: tuple[int, ...], profile: StepProfile) -> float:

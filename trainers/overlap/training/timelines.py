@@ -21,7 +21,7 @@ def predicted_rows(plan: OverlapPlan) -> list[Row]:
 def traced_rows(subject: Subject, layout: Layout, profile: StepProfile) -> list[Row]:
     """The last but one of a few steps in this way, as this rank saw it: what it left under way ends in the last."""
     clock = Clock(subject.model, layout.buckets, profile.places_of(layout.buckets))
-    spans = subject.watched(layout, clock)
+    spans = subject.watched(layout, clock, steps=2)
     last = {name: times[-2] for name, times in spans.items() if len(times) > 1}
     begun = min((begin for begin, _ in last.values()), default=0.0)
     rows = [(_stream(name), name, begin - begun, end - begun) for name, (begin, end) in last.items()]
