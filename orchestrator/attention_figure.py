@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trainers.generation.evaluation.side_by_side import Line
 
 _MARKS = "osD^vP*Xd<>"
-_TICKS = (1, 2, 5, 10, 20, 50, 100)  # per cent
+_TICKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)  # per cent
 
 
 def draw(lines: "Sequence[Line]", context: int, path: Path) -> None:

@@ -31,7 +31,7 @@ def test_greedy_output_with_nearly_all_of_the_mass_is_that_of_full_attention():
     needles = [
         hidden_in(each, loaded.tokenizer, depth, seed=5) for each, depth in zip(hay, (0.2, 0.5, 0.8), strict=True)
     ]
-    requests = [Request(tuple(needle.prompt), NEW) for needle in needles]
+    requests = [Request(tuple(prompt), NEW) for prompt in (*(needle.prompt for needle in needles), *hay)]
 
     def said(method: Method | None) -> list[list[int]]:
         engine = Engine(loaded.model, PROMPT + NEW, batch=len(requests), method=method)
@@ -39,7 +39,6 @@ def test_greedy_output_with_nearly_all_of_the_mass_is_that_of_full_attention():
 
     tactic = DenseFirst(Tactic(0.99, dense_share=1.0))  # never falls back to reading all
     output = said(None)
-    assert [tokens[: len(needle.answer)] for tokens, needle in zip(output, needles, strict=True)] == [
-        needle.answer for needle in needles
-    ]
+    for tokens, needle in zip(output, needles, strict=False):
+        assert tokens[: len(needle.answer)] == needle.answer
     assert said(tactic) == output
