@@ -4,8 +4,9 @@
     python scripts/generation_figures.py FILE docs/images
 
 Prompts of 8k tokens of three texts, 176 steps each; one layer at 32k; whole steps at 8k and, with extended rotary
-positions, at 32k; batches of 16. Times are those of one thread, both sides interleaved. It takes about an hour of one
-core and 9 GB; with BENCH_CACHE stored prompts are used again (4 GB). Quick: contexts of 1k and 2k, few steps.
+positions, at 32k; batches of 16; an ablation. Times are those of one thread, both sides interleaved. It takes about an
+hour of one core and 9 GB; with BENCH_CACHE stored prompts are used again (1.3 GB), which saves half of it. Quick:
+contexts of 1k and 2k, few steps.
 """
 
 from __future__ import annotations
