@@ -123,8 +123,8 @@ def _run(overrides: Sequence[str]) -> int:
         if len(statuses) < len(folders):  # not while composing, but in a run: a fault of ours, to be seen whole
             raise
         raise UserError(sentence_of_hydra(error)) from error
-    if len(folders) > 1:
-        _show_comparison([folder for folder in folders if folder.exists()])
+    if len(folders) > 1 and (held := list(filter(_holds_a_run, folders))):
+        _show_comparison(held)
     return max(statuses, default=0)
 
 
@@ -133,6 +133,12 @@ def quoted(override: str) -> str:
     key, _, value = override.partition("=")
     bare = key == "topology" and not value.startswith(("'", '"'))
     return f"topology='{value}'" if bare and {"=", "("} & set(value) else override
+
+
+def _holds_a_run(folder: Path) -> bool:
+    from orchestrator.journal_file import JOURNAL
+
+    return (folder / JOURNAL).is_file()
 
 
 def _folder_of_this_run() -> Path:

@@ -11,7 +11,8 @@ _MOST = 2**63  # what no count of a run comes near
 
 def check_types(value: object) -> None:
     """TypeError naming the first field of a dataclass, or of one within it, that holds what it does not declare."""
-    for name, declared in _hints(type(value)).items():
+    kind: Any = type(value)
+    for name, declared in _hints(kind).items():
         if not _fits(getattr(value, name), declared):
             raise TypeError(f"{type(value).__name__}.{name} is no {declared}")
 

@@ -3,12 +3,13 @@
 import re
 from typing import Any
 
-_PASSWORD = re.compile(r"(\w://[^\s:/@]*):[^\s/@]+@")
+_PASSWORD = re.compile(r"(\w://[^\s:/@]*):[^\s/\"]+@")
+_IN_QUERY = re.compile(r"([?&](?:[\w-]*(?:password|passwd|secret|token)|pwd|api_?key)=)[^\s&#\"']+", re.IGNORECASE)
 
 
 def mask(text: str) -> str:
-    """`http://ann:secret@host` becomes `http://ann:***@host`."""
-    return _PASSWORD.sub(r"\1:***@", text)
+    """`http://ann:secret@host?token=secret` becomes `http://ann:***@host?token=***`."""
+    return _IN_QUERY.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
 
 
 def mask_all(values: Any) -> Any:
