@@ -16,6 +16,7 @@ from orchestrator.probing import Emit, Probing
 from orchestrator.trial import Rewindable
 
 SECONDS_A_CALL = 1.0
+FEWEST_STEPS = 4  # of a call, at whose end all is waited for that steps have left under way
 _HUGE = 1e3  # times the first loss: no training comes back from there
 
 
@@ -142,6 +143,6 @@ class Execution:
 
     def _next_pause(self) -> int:
         """The step before which training must not pause any longer: enough for a call, fewer where a pause is due."""
-        usual = self.step + max(1, round(SECONDS_A_CALL / max(self._seconds_a_step, 1e-6)))
+        usual = self.step + max(FEWEST_STEPS, round(SECONDS_A_CALL / max(self._seconds_a_step, 1e-6)))
         every = self.pause_every
         return min(usual, (self.step // every + 1) * every) if every else usual

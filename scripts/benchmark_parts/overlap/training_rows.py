@@ -37,13 +37,11 @@ PATIENCE = 600.0  # seconds
 
 def training_rows(quick: bool) -> list[Row]:
     """Every arm on every network. Raises PlansError where there can be no lab."""
-    rounds, steps = (2, 2) if quick else (7, 4)
+    rounds, steps = (2, 4) if quick else (7, 6)  # steps between two pauses, in which all is waited for
     cases = [(SMALL, 4)] if quick else [(LARGE, 4), (SMALL, 2), (SMALL, 8)]
     found = _shaped(LARGE, 8, rounds, steps)
     for size, batch in cases:
-        measured = _on_loopback(
-            lambda rank, size=size, batch=batch: step_seconds(rank, size, batch, 3 * rounds, 2 * steps)
-        )
+        measured = _on_loopback(lambda rank, size=size, batch=batch: step_seconds(rank, size, batch, 3 * rounds, steps))
         found += _rows(LOOPBACK, f"{size}, batch {batch}", measured, {})
     return found
 
