@@ -17,7 +17,7 @@ MEMORY = 1024**3  # bytes that reading may take besides what there is
 LONGEST = 3000  # characters of a sentence; it may hold a path
 WRITES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.link", "os.chmod", "os.truncate")
 NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect", "pickle.find_class")
-UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 _inside: Path | None = None  # the folder that may be written to while an input is being read
 _deeds: list[str] = []

@@ -7,7 +7,7 @@ import pytest
 from fuzz_parts.targets import TARGETS
 from fuzz_parts.watching import defect
 
-SLOW_TO_READ = {"configuration": 15}  # a composed configuration has hundreds of keys
+SLOW_TO_READ = {"configuration": 10}  # a composed configuration has hundreds of keys
 
 
 def defects(name: str, inputs: int, folder: Path) -> list[str]:
@@ -21,8 +21,8 @@ def defects(name: str, inputs: int, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_few_hundred_inputs(name: str, tmp_path: Path) -> None:
-    assert defects(name, SLOW_TO_READ.get(name, 200), tmp_path) == []
+def test_a_hundred_inputs(name: str, tmp_path: Path) -> None:
+    assert defects(name, SLOW_TO_READ.get(name, 120), tmp_path) == []
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Parts of the load: what one process carries in files, and what whole trainings do."""
