@@ -99,4 +99,5 @@ def _seconds(events: Sequence[Event], wall_seconds: float | None) -> dict[str, f
 
 
 def _recorded_wall_seconds(story: History) -> float | None:
-    return story.ended.result.get("wall_seconds") if story.ended else None
+    wall = story.ended.result.get("wall_seconds") if story.ended else None
+    return float(wall) if isinstance(wall, int | float) else None

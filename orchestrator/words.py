@@ -81,12 +81,18 @@ def lowered_text(event: RateLowered) -> str:
 
 def task_name(config: Json) -> str:
     """The task's class in snake case, as in result.json."""
-    return snake_case(str(config.get("task", {}).get("_target_", "task")).rsplit(".", 1)[-1])
+    return snake_case(str(part_of(config, "task").get("_target_", "task")).rsplit(".", 1)[-1])
 
 
 def policy_name(config: Json) -> str:
     """The name of the learning-rate policy."""
-    return str(config.get("lr", {}).get("name", "lr"))
+    return str(part_of(config, "lr").get("name", "lr"))
+
+
+def part_of(config: Json, name: str) -> Json:
+    """A group of a recorded configuration; nothing where the record holds something else."""
+    part = config.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def snake_case(name: str) -> str:

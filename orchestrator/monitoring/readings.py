@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from statistics import fmean
+from typing import Any
 
 from orchestrator.communication import OF_GRADIENTS
 from orchestrator.events import (
@@ -19,6 +20,7 @@ from orchestrator.events import (
 )
 from orchestrator.monitoring import panels
 from orchestrator.monitoring.panels import Metric
+from orchestrator.words import part_of
 
 Reading = tuple[Metric, dict[str, str], float]
 """A metric, the tags of the series, and its value."""
@@ -74,9 +76,9 @@ class Readings:
 
     def _begin(self, event: RunStarted) -> None:
         config = event.config
-        workers = config.get("cluster", {}).get("workers", 1)
-        self._samples_a_step = config.get("batch_size", 0) * config.get("accumulate", 1) * workers
-        self._total_steps = int(event.cost.get("train_steps", 0))
+        workers = _count(part_of(config, "cluster"), "workers", 1)
+        self._samples_a_step = _count(config, "batch_size", 0) * _count(config, "accumulate", 1) * workers
+        self._total_steps = _count(event.cost, "train_steps", 0)
 
     def _steps(self, first_step: int, rates: list[float], losses: list[float], seconds: float) -> Iterator[Reading]:
         done = first_step + len(rates)
@@ -99,6 +101,12 @@ class Readings:
         if steps + self._probe_steps:
             readings.append((panels.PROBE_SHARE, {}, self._probe_steps / (steps + self._probe_steps)))
         return readings
+
+
+def _count(values: Mapping[str, Any], name: str, otherwise: int) -> int:
+    """A number as it was recorded; `otherwise` where the record holds none, or something else."""
+    value = values.get(name)
+    return value if isinstance(value, int) else otherwise
 
 
 def of_communication(rows: Mapping[str, Mapping[str, float]]) -> Iterator[Reading]:
