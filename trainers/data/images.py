@@ -21,6 +21,7 @@ Bytes = NDArray[np.uint8]
 
 MOST_DIMENSIONS = 8
 LARGEST = 2 * 1024**3  # bytes of a file, unpacked
+PIECE = 2**20  # bytes read at once
 VALIDATION_SHARE = 0.1  # of the files' training images
 
 
@@ -69,11 +70,13 @@ def read_idx(path: Path) -> Bytes:
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()  # torch wants it writable
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path) -> bytearray:
     """No more is unpacked than may be read: a small file can hold any amount of zeros."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content: bytes = file.read(LARGEST + 1)
+            content = bytearray()
+            while len(content) <= LARGEST and (piece := file.read(PIECE)):
+                content += piece
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} is damaged or cannot be read ({error}); get it again.") from error
     if len(content) > LARGEST:
