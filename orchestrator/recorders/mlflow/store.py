@@ -55,8 +55,8 @@ class Store:
         with self._alone():
             run_id = spool.run_id or self._run_of(spool.folder, experiment)
             spool.keep(run_id=run_id)
-            self._client.update_run(run_id, status="RUNNING")
             self._log_tags(run_id, _process_tags())
+            self._client.update_run(run_id, status="RUNNING")
 
     def beat(self, run_id: str) -> None:
         """Say that the run's process lives."""
@@ -116,7 +116,7 @@ class Store:
         runs = self._client.search_runs([experiment_id], f"tags.`orchestrator.folder` = '{tag}'")
         if runs:
             return str(runs[0].info.run_id)
-        tags = {"orchestrator.folder": tag}
+        tags = {"orchestrator.folder": tag, **_process_tags()}  # from the first moment on: it may be killed at any
         return str(self._client.create_run(experiment_id, run_name=_run_name(folder), tags=tags).info.run_id)
 
     def _experiment(self, name: str) -> str:
