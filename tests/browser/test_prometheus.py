@@ -15,7 +15,10 @@ import yaml
 from conftest import LiveRun, eventually
 from grafana_dashboard import DASHBOARD
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("prometheus") is None, reason="no Prometheus is here: apt-get install prometheus"),
+]
 
 CONFIGURATION = DASHBOARD.parent / "prometheus.yml"
 
@@ -23,8 +26,6 @@ CONFIGURATION = DASHBOARD.parent / "prometheus.yml"
 @pytest.fixture(scope="module")
 def prometheus(live_run: LiveRun, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """With the configuration that ships, but for the place of the nodes' list and the pace."""
-    if shutil.which("prometheus") is None:
-        pytest.skip("no Prometheus is here: apt-get install prometheus")
     place = tmp_path_factory.mktemp("prometheus")
     values = yaml.safe_load(CONFIGURATION.read_text())
     values["global"]["scrape_interval"] = "2s"
@@ -54,8 +55,6 @@ def asked(prometheus: str, query: str) -> list[Any]:
 
 
 def test_prometheus_takes_the_configuration_that_ships() -> None:
-    if shutil.which("promtool") is None:
-        pytest.skip("no Prometheus is here: apt-get install prometheus")
     subprocess.run(["promtool", "check", "config", str(CONFIGURATION)], check=True, capture_output=True)
 
 
