@@ -3,7 +3,7 @@
 import pytest
 from harness import CONSTANT, SEARCH, StartRun, happened, trained
 
-from orchestrator.events import ForecastMade, RateLowered, Recovered
+from orchestrator.events import ForecastMade, JobReady, RateLowered, Recovered
 
 TWO_STAGES = [*CONSTANT, "lr.stages=2"]
 
@@ -49,9 +49,9 @@ def test_a_training_that_diverges_whatever_its_rate_fails(run: StartRun) -> None
 
 @pytest.mark.slow
 def test_one_rank_diverges_in_a_probe(run: StartRun) -> None:
-    disturbed = run(*SEARCH)
+    disturbed = run(*SEARCH).start()
+    disturbed.wait_for(happened(JobReady))  # its first pass, for nothing, is behind it
     disturbed.order(1, "nan")
-    disturbed.start()
     assert disturbed.ended() == 0, disturbed.output()
     assert [each.forecast.diverged for each in disturbed.told(ForecastMade)].count(True) >= 1
     assert not disturbed.told(Recovered)
