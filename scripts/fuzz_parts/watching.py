@@ -87,8 +87,13 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         _deeds.append(f"{event}{arguments!r:.120}")
     elif event in WRITES or (event == "open" and _writes(arguments)):
         path = arguments[0]
-        if not isinstance(path, int) and not Path(os.fsdecode(path)).absolute().is_relative_to(_inside):
+        if not isinstance(path, int) and not _harmless(Path(os.fsdecode(path)).absolute(), _inside):
             _deeds.append(f"{event} {path!r:.120}")
+
+
+def _harmless(path: Path, inside: Path) -> bool:
+    """What lies in the folder, and what Python and numba keep of code that they have compiled."""
+    return path.is_relative_to(inside) or "__pycache__" in path.parts
 
 
 def _writes(arguments: tuple[Any, ...]) -> bool:
