@@ -89,7 +89,7 @@ def _trainer(config: Config) -> "tuple[Trainer, object]":
 def _tokens(texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, Tokens]:
     """Each text's tokens by its name: "kjv", or a UTF-8 file or folder. Raises UserError."""
     try:
-        read = {text: read_text(text).tobytes().decode() for text in texts}
+        read = {text: read_text(text, "--texts").tobytes().decode() for text in texts}
     except DataError as error:
-        raise UserError(str(error).replace("task.data=", "--texts ").replace("task.data", "--texts")) from error
+        raise UserError(str(error)) from error
     return {text: np.array(tokenizer.encode(content), np.int64) for text, content in read.items()}

@@ -24,9 +24,15 @@ def _machine() -> str:
 
 
 def _start(number: int) -> str | None:
-    """When a process began, by the kernel's clock; None for one that is gone."""
+    """When a process began; None for one that is gone."""
+    state, start = state_and_start(number)
+    return start if state not in ("", "Z") else None
+
+
+def state_and_start(number: int) -> tuple[str, str]:
+    """A process's state, such as R, S or T, and when it began, by the kernel's clock; empty for one that is gone."""
     try:
-        state, *fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return None
-    return None if state == "Z" else fields[18]
+        return "", ""
+    return fields[0], fields[19]

@@ -38,18 +38,14 @@ def main() -> None:
 
 def machine() -> dict[str, Any]:
     """What the numbers were measured on."""
-    models = [line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")]
+    from trainers.overlap.machine import processor
+
     return {
-        "processor": models[0] if models else platform.processor() or platform.machine(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "system": platform.platform(),
         "python": platform.python_version(),
     }
-
-
-def _cpu_lines() -> list[str]:
-    file = Path("/proc/cpuinfo")
-    return file.read_text().splitlines() if file.exists() else []
 
 
 def print_table(name: str, rows: list[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from orchestrator.bridges.steps import StepLoss
+from orchestrator.bridges.steps import StepLoss, scorer
 from orchestrator.errors import UserError
 from orchestrator.learning_rate.autolrs import AutoLRS
 from orchestrator.learning_rate.drive import Driver, History
@@ -42,7 +42,7 @@ class AutoLRSCallback(TrainerCallback):
             )
         model: nn.Module = parts["model"]
         self._hook = model.register_forward_hook(self._note)
-        validate = None if self._validate is None else lambda: self._validated(model)
+        validate = scorer(model, self._validate)
         self._driver = Driver(self._policy, _inner(parts["optimizer"]), model, validate=validate)
         self.history = self._driver.history
         self._rate = self._rates(parts)
@@ -70,13 +70,6 @@ class AutoLRSCallback(TrainerCallback):
     def _note(self, model: nn.Module, inputs: Any, outputs: Any) -> None:
         if model.training:
             self._loss.add(outputs["loss"] if "loss" in outputs else outputs[0])
-
-    def _validated(self, model: nn.Module) -> float:
-        model.eval()
-        try:
-            return float(self._validate(model))  # type: ignore[misc]
-        finally:
-            model.train()
 
 
 def _inner(optimizer: Any) -> Any:

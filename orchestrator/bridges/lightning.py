@@ -6,7 +6,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from orchestrator.bridges.steps import StepLoss
+from orchestrator.bridges.steps import StepLoss, scorer
 from orchestrator.errors import UserError
 from orchestrator.learning_rate.autolrs import AutoLRS
 from orchestrator.learning_rate.drive import Driver, History
@@ -42,7 +42,7 @@ class AutoLRSCallback(Callback):
                 f"scheduler; {type(pl_module).__name__} has {len(trainer.optimizers)} optimizers and "
                 f"{len(trainer.lr_scheduler_configs)} schedulers"
             )
-        validate = None if self._validate is None else lambda: self._validated(pl_module)
+        validate = scorer(pl_module, self._validate)
         self._driver = Driver(self._policy, trainer.optimizers[0], pl_module, validate=validate)
         self.history, self._seen = self._driver.history, trainer.global_step
 
@@ -55,13 +55,6 @@ class AutoLRSCallback(Callback):
             self._seen = trainer.global_step
             self._driver.took_step(self._loss.take())
         trainer.should_stop = trainer.should_stop or not self._driver.going
-
-    def _validated(self, module: LightningModule) -> float:
-        module.eval()
-        try:
-            return float(self._validate(module))  # type: ignore[misc]
-        finally:
-            module.train()
 
 
 def _required(outputs: Any) -> Tensor:

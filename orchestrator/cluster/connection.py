@@ -135,7 +135,7 @@ def _start(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
         _protect_token()
         return url, () if dashboard == options.dashboard else (_without_dashboard(failures[0]),)
     raise UserError(
-        f"Ray does not start on this machine ({_first_line(failures[-1])}); see /tmp/ray/session_latest/logs"
+        f"Ray does not start on this machine ({_first_line(failures[-1])}); see {_ray_folder()}/session_latest/logs"
     ) from failures[-1]
 
 
@@ -182,8 +182,13 @@ def _resolved(address: str) -> str:
         return lab_address()
     if address != "auto":
         return address
-    noted = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    noted = _ray_folder() / "ray_current_cluster"
     return os.environ.get("RAY_ADDRESS") or (noted.read_text().strip() if noted.is_file() else "auto")
+
+
+def _ray_folder() -> Path:
+    """Where Ray keeps its sessions."""
+    return Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray"
 
 
 def require_answer(address: str) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
+from orchestrator.processes import state_and_start
+
 DUMP = signal.SIGUSR1
 _DUMP_SECONDS = 2.0
 _FRAMES = 20
@@ -51,7 +53,9 @@ class Stand:
 def own_process(node: str) -> Process:
     """Of the calling process."""
     stderr = Path("/proc/self/fd/2")
-    return Process(node, os.getpid(), _state(os.getpid())[1], str(stderr.readlink()) if stderr.exists() else "")
+    return Process(
+        node, os.getpid(), state_and_start(os.getpid())[1], str(stderr.readlink()) if stderr.exists() else ""
+    )
 
 
 def stands(processes: Sequence[Process]) -> list[Stand]:
@@ -77,7 +81,7 @@ def blamed(found: Sequence[Stand]) -> int:
 
 def examined(process: Process) -> Stand:
     """See where a process of this node stands, and end it."""
-    stopped = _state(process.pid)[0] in ("T", "t")
+    stopped = state_and_start(process.pid)[0] in ("T", "t")
     stack = [] if stopped else _stack(process)
     end(process)
     return Stand(stack, stopped)
@@ -85,7 +89,7 @@ def examined(process: Process) -> Stand:
 
 def end(process: Process) -> None:
     """SIGKILL to a process of this node, if it still is the one that was meant."""
-    if _state(process.pid)[1] == process.started:
+    if state_and_start(process.pid)[1] == process.started:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, signal.SIGKILL)
 
@@ -99,7 +103,7 @@ def _elsewhere(process: Process) -> object:
 def _stack(process: Process) -> list[str]:
     """The frames of its main thread as its own interpreter writes them down."""
     log = Path(process.log)
-    if not log.is_file() or _state(process.pid)[1] != process.started:
+    if not log.is_file() or state_and_start(process.pid)[1] != process.started:
         return []
     before = log.stat().st_size
     os.kill(process.pid, DUMP)
@@ -112,12 +116,3 @@ def _stack(process: Process) -> list[str]:
         said = file.read().decode(errors="replace")
     _, _, main = said.rpartition("(most recent call first):")  # the main thread comes last
     return [line.strip() for line in main.splitlines() if line.startswith("  File")][:_FRAMES]
-
-
-def _state(pid: int) -> tuple[str, str]:
-    """A process's state, such as R, S or T, and its start; empty for one that is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "", ""
-    return fields[0], fields[19]

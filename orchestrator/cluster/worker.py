@@ -79,7 +79,7 @@ class Worker:
         """One step a rate; this rank's losses. The rates really used are checked: a restored optimizer has its own."""
         begin = monotonic()
         losses = self._trainer.train(rates, settings, stop_above)
-        self._metrics.note(losses, monotonic() - begin, (self.communication() or {"rows": {}})["rows"])
+        self._metrics.note(losses, monotonic() - begin, self.communication())
         used = self._trainer.rates()
         if losses and any(rate != rates[len(losses) - 1] for rate in used):
             raise RuntimeError(f"Rank {self._rank} used the rates {used} where {rates[len(losses) - 1]} was asked for.")

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from orchestrator.monitoring.panels import OF_RANKS, PANELS, Metric, Panel
+from orchestrator.monitoring.panels import OF_RANKS, PANELS, PREFIX, Metric, Panel
 
 Json = dict[str, Any]
 
-PREFIX = "orchestrator_"  # of our metrics on Ray; Ray puts `ray_` before it
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _COLUMNS, _WIDTH, _HEIGHT = 2, 12, 8  # Grafana's grid is 24 wide
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+PREFIX = "orchestrator_"  # of our metrics on Ray; Ray puts `ray_` before it
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -1,7 +1,6 @@
 """`orchestrate watch`: a run's charts while it goes, on a page served to this machine alone, or as one file."""
 
 import json
-import os
 from collections.abc import Callable
 from functools import partial
 from html import escape
@@ -9,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from string import Template
 
+from comm_plans.files import write_atomically
+from orchestrator.compare import find_runs
 from orchestrator.errors import UserError
 from orchestrator.journal_file import JOURNAL
 from orchestrator.monitoring.series import Json, document
@@ -34,10 +35,7 @@ def watch(folder: Path | None, port: int, file: Path | None) -> None:
 
 def newest_run(outputs: Path) -> Path:
     """The run folder whose journal was written last. UserError if there is none."""
-    journals = sorted(outputs.rglob(JOURNAL), key=lambda journal: journal.stat().st_mtime)
-    if not journals:
-        raise UserError(f"{outputs} holds no run yet: name a run folder, or start one with `orchestrate run`")
-    return journals[-1].parent
+    return max(find_runs(outputs), key=lambda folder: (folder / JOURNAL).stat().st_mtime)
 
 
 def watch_page(content: Json, live: bool) -> str:
@@ -56,10 +54,9 @@ def watch_page(content: Json, live: bool) -> str:
 def write_watch_page(folder: Path, path: Path) -> Path:
     """The page as a file, all of it or nothing. UserError where it cannot be written."""
     text = watch_page(document(folder), live=False)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        return temporary.replace(path)
+        write_atomically(path, text.encode())
+        return path
     except OSError as error:
         raise UserError(f"{path} cannot be written ({error.strerror}); name another file") from error
 

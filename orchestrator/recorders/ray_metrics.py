@@ -2,31 +2,12 @@
 
 from collections.abc import Iterable
 from time import monotonic
-from typing import Any
 
+from orchestrator.cluster.gauges import Gauges
 from orchestrator.events import Event, JobReady, RunEnded, RunStarted
-from orchestrator.monitoring.grafana import PREFIX
 from orchestrator.monitoring.readings import Reading, Readings
 
 ALL_RANKS = "all"
-
-
-class Gauges:
-    """Ray's gauges of one job and rank, made when they are first set. Only where this process is connected to Ray."""
-
-    def __init__(self, job: str, rank: str) -> None:
-        self._tags = {"job_name": job, "rank": rank}
-        self._gauges: dict[str, Any] = {}  # a gauge lives as long as somebody keeps it
-
-    def set(self, readings: Iterable[Reading]) -> None:
-        """Show these values from now on."""
-        from ray.util.metrics import Gauge
-
-        for metric, tags, value in readings:
-            if metric.name not in self._gauges:
-                keys = (*self._tags, *metric.tags)
-                self._gauges[metric.name] = Gauge(PREFIX + metric.name, metric.meaning, keys)
-            self._gauges[metric.name].set(value, {**self._tags, **tags})
 
 
 class RayMetricsRecorder:

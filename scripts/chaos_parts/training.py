@@ -1,13 +1,13 @@
 """One training under chaos: started, followed through its journal, resumed whenever its driver is gone."""
 
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from orchestrator.cluster.reaper import descendants, read
 
 Json = dict[str, Any]
 
@@ -85,23 +85,5 @@ class Training:
 
     def workers(self) -> list[int]:
         """Living worker processes of the driver's own Ray."""
-        processes = {pid: (parent, title) for pid, parent, title in _processes()}
-        return sorted(pid for pid, (_, title) in processes.items() if title.startswith("ray::Worker")
-                      and self.pid in _ancestors(pid, processes))  # fmt: skip
-
-
-def _ancestors(pid: int, processes: dict[int, tuple[int, str]]) -> Iterator[int]:
-    while pid in processes:
-        pid = processes[pid][0]
-        yield pid
-
-
-def _processes() -> Iterator[tuple[int, int, str]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and entry.name != str(os.getpid()):
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                title = (entry / "cmdline").read_bytes().decode(errors="replace")
-            except OSError:
-                continue
-            yield int(entry.name), parent, title
+        started = (number for number, _ in descendants(self.pid, spared=set()))
+        return sorted(number for number in started if read(number, "cmdline").startswith(b"ray::Worker"))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from orchestrator.cluster.reaper import descendants, read
 from orchestrator.events import Event, ProbeRan, StepsTrained
 from orchestrator.journal_file import read_entries
 
@@ -139,29 +140,8 @@ StartRun = Callable[..., Run]
 
 def workers_of(owner: int) -> list[int]:
     """Living worker processes of the Ray that a process holds, in the order in which they were started."""
-    parents = {pid: parent for pid, parent, _ in _processes()}
-
-    def descends(pid: int) -> bool:
-        while pid := parents.get(pid, 0):
-            if pid == owner:
-                return True
-        return False
-
-    return sorted(pid for pid, _, title in _processes() if title.startswith("ray::Worker") and descends(pid))
-
-
-def _processes() -> list[tuple[int, int, str]]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                state, parent, *_ = (entry / "stat").read_text().rpartition(")")[2].split()
-                title = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if state != "Z":
-                found.append((int(entry.name), int(parent), title))
-    return found
+    started = (number for number, _ in descendants(owner, spared=set()))
+    return sorted(number for number in started if read(number, "cmdline").startswith(b"ray::Worker"))
 
 
 def trained(steps: int) -> Callable[[Run], bool]:

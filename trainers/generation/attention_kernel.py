@@ -7,7 +7,7 @@ is merged by its sum of exponentials. So one long row keeps all threads busy, an
 
 import numpy as np
 
-from trainers.generation.compiled import compiled
+from trainers.compiled import compiled
 from trainers.generation.scoring import LOWEST, QUAD, Floats, Ints, by_row, exponential, fetch, highest_of, score_quad
 
 BLOCK = 64

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.generation.runs import Runs
-from trainers.generation.threads import in_shares, shares_of
+from trainers.threads import in_shares, shares_of
 
 
 def attend_runs(queries: NDArray[np.float32], keys: Tensor, values: Tensor, runs: Runs) -> NDArray[np.float32]:

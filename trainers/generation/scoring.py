@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.generation.compiled import compiled
+from trainers.compiled import compiled
 from trainers.generation.prefetch import LINE, prefetch
 
 Floats = NDArray[np.float32]

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.generation.compiled import compiled
-from trainers.generation.threads import in_shares, shares_of
+from trainers.compiled import compiled
+from trainers.threads import in_shares, shares_of
 
 Floats = NDArray[np.float32]
 

@@ -13,11 +13,12 @@ def fingerprint() -> str:
     """Processor, cores, torch's version and this process's threads; the GPU, where there is one."""
     gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parts = [_processor(), f"{cores} cores", f"torch {torch.__version__}", f"{torch.get_num_threads()} threads", *gpu]
+    parts = [processor(), f"{cores} cores", f"torch {torch.__version__}", f"{torch.get_num_threads()} threads", *gpu]
     return ", ".join(parts)
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Its model's name."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().splitlines() if file.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -6,7 +6,7 @@ but clusters are scored whole.
 
 import numpy as np
 
-from trainers.generation.compiled import compiled
+from trainers.compiled import compiled
 from trainers.generation.scoring import Floats, Ints, by_row, in_quads, score_slots, total_of
 from trainers.generation.sparse_attention.density import Mask, densest
 from trainers.generation.sparse_attention.masses import (

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.generation.compiled import compiled
+from trainers.compiled import compiled
 from trainers.generation.scoring import Floats
 
 Mask = NDArray[np.bool_]

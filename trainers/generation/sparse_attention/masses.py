@@ -7,7 +7,7 @@ mass says (systematic sampling, proportional to size), and what was predicted of
 
 import numpy as np
 
-from trainers.generation.compiled import compiled
+from trainers.compiled import compiled
 from trainers.generation.scoring import Floats, Ints, exponential, highest_of, in_quads, score_slots, total_of
 from trainers.generation.sparse_attention.density import Mask, densest
 

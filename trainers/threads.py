@@ -30,7 +30,7 @@ def in_shares(function: Callable[[int], object], shares: int) -> None:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count(), "generation")
+    return ThreadPoolExecutor(os.cpu_count(), "compiled")
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has none of the threads
