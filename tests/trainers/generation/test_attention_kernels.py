@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from trainers.generation import kernels, threads
+from trainers import threads
+from trainers.generation import kernels
 from trainers.generation.kernels import attend_runs, attend_runs_torch
 from trainers.generation.runs import Runs, Scores
 from trainers.generation.scoring import exponential
