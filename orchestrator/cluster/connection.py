@@ -15,6 +15,7 @@ from typing import Any
 
 from orchestrator.cluster.guard import guarded
 from orchestrator.cluster.lab import LAB, lab_address, lab_environment
+from orchestrator.cluster.turn import turn
 from orchestrator.errors import UserError
 from orchestrator.stopping import Stopped
 
@@ -128,7 +129,8 @@ def _start(options: ClusterOptions) -> tuple[str | None, tuple[str, ...]]:
     failures: list[Exception] = []
     for dashboard in [True, False, False] if options.dashboard else [False, False]:
         try:
-            url = _start_with(options, dashboard)
+            with turn():
+                url = _start_with(options, dashboard)
         except Exception as error:
             failures.append(error)
             continue
