@@ -51,19 +51,25 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
         while True:
             try:
                 with _jobs(recovery.staffed(), run_id, recording, patience, standby) as (job, replicas):
-                    return _trained(config, folder, recording, recovery, job, replicas)
+                    return _trained(config, folder, recording, recovery, job, replicas, cluster.dashboard_url)
             except Exception as error:
                 if not recovery.allows(error):
                     raise
 
 
 def _trained(
-    config: Config, folder: Path, recording: Recording, recovery: Recovery, job: Job, replicas: list[Job]
+    config: Config,
+    folder: Path,
+    recording: Recording,
+    recovery: Recovery,
+    job: Job,
+    replicas: list[Job],
+    dashboard: str | None,
 ) -> str:
     """What one gang of workers does: go on from where the run stands to its end."""
     policy = make_policy(config.lr, config.steps, config.seed)
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
-    ready = JobReady(**asdict(start_together(job, replicas)))
+    ready = JobReady(**asdict(start_together(job, replicas)), dashboard=dashboard)
     recording.emit(ready)
     overlap(config, ready.world_size, job, replicas, recording)
     with Saving(job, store, policy, recording.emit, config.snapshot_every_steps) as saving:

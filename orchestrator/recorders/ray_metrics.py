@@ -18,18 +18,20 @@ class RayMetricsRecorder:
         self._began = monotonic() - seconds
         self._job = ""
         self._gauges: Gauges | None = None
+        self._waiting: list[Reading] = []  # for Ray
         for event in earlier:
-            self._note(event)
+            self._waiting += self._note(event)
 
     def record(self, event: Event) -> None:
         """Set what has changed."""
-        readings = self._note(event)
+        self._waiting += self._note(event)
         if isinstance(event, JobReady):
             self._gauges = Gauges(self._job, ALL_RANKS)
         if isinstance(event, RunEnded):
             self._gauges = None  # Ray is gone
         if self._gauges is not None:
-            self._gauges.set(readings)
+            self._gauges.set(self._waiting)
+            self._waiting = []
 
     def close(self) -> None:
         """Gauges of a driver that is gone age out by themselves."""
