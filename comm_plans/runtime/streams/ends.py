@@ -155,11 +155,14 @@ class Inlet(End):
         self.listen(wanted)
 
     def stalled(self, now: float) -> bool:
-        """Whether a part has begun to arrive and then nothing has come for longer than its job's patience."""
+        """Whether a part has begun to arrive and then nothing has come for twice as long as its job's patience.
+
+        Twice: the peer may itself wait for a rank that hangs, whose neighbours are to name that one first.
+        """
         if not self.parts:
             return False
         part = self.parts[0]
-        return 0 < part.received < part.size and self.listening and now - self.heard > part.job.patience
+        return 0 < part.received < part.size and self.listening and now - self.heard > 2 * part.job.patience
 
     def _wake_for(self, part: Receiving) -> None:
         enough = min(part.chunk, part.size - part.received)

@@ -129,7 +129,7 @@ class Progress:
             inlets = self._all(Inlet)
             _give_up(
                 [each.peer for each in inlets if each.stalled(now)],
-                f"stopped in the middle of a collective for {patience:.3g} s; its network may be cut",
+                f"stopped in the middle of a collective for {2 * patience:.3g} s; its network may be cut",
             )
             if now - max([self._jobs[0].started, *(each.heard for each in inlets)]) > self.timeout:
                 late = [each.peer for each in lifelines if each.begun < self._begun]
