@@ -16,6 +16,7 @@ from orchestrator.monitoring.series import Json, document
 
 _HERE = Path(__file__).parent
 _HOST = "127.0.0.1"  # whoever wants it elsewhere has ssh
+_NAMES = (_HOST, "localhost")
 _LAST_PORT = 65535
 _PAGE, _DATA = "/", "/data.json"
 
@@ -83,8 +84,10 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*connection)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        """The page, or what it draws."""
-        if self.path == _PAGE:
+        """The page, or what it draws; to a stranger's page, which reaches this server by a name of its own, nothing."""
+        if self.headers.get("Host", "").partition(":")[0] not in _NAMES:
+            self._answer(403, "text/plain; charset=utf-8", "this page is at an address of this machine only\n")
+        elif self.path == _PAGE:
             self._answer(200, "text/html; charset=utf-8", watch_page(document(self._folder), live=True))
         elif self.path == _DATA:
             self._answer(200, "application/json", json.dumps(_finite(document(self._folder))))

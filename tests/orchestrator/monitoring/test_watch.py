@@ -55,6 +55,13 @@ def test_the_served_page_draws_what_the_data_address_gives(address: str) -> None
     assert data["state"] == "FINISHED"
 
 
+def test_a_name_that_a_stranger_gave_this_machine_is_not_served(address: str) -> None:
+    fetched(address.replace("127.0.0.1", "localhost"))
+    strange = urllib.request.Request(address, headers={"Host": "stranger.example:8080"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(strange, timeout=10)
+
+
 def test_only_the_page_and_its_data_are_served(address: str) -> None:
     for path in ("journal.jsonl", "../run/journal.jsonl", "%2e%2e/journal.jsonl"):
         with pytest.raises(urllib.error.HTTPError, match="404"):
