@@ -74,7 +74,7 @@ def _parsed(line: bytes) -> tuple[str, tuple[int, int, int, int]]:
         header = json.loads(line)
         layers, heads, tokens, width = map(int, header["shape"])
         model = str(header["model"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:  # the last for Infinity, which JSON can say
         raise DamagedError("its header can't be read") from error
     if header.get("version") != VERSION or min(layers, heads, tokens, width) < 1:
         raise DamagedError("its header holds what is never written")
