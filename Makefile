@@ -45,7 +45,7 @@ test: lint
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow -n 2 --dist loadgroup
+	$(BIN)/pytest -m slow -n 2 --dist loadgroup --durations 25
 
 bench: $(READY)
 	@for name in orchestration forest wiring all-to-all live-plans; do $(BIN)/python scripts/bench.py $$name --quick --json bench-$$name.json || exit 1; done

@@ -9,9 +9,10 @@ os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's workers would starve 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests; those on the cluster take longest and come first."""
+    """Group the tests that name no group themselves; those on the cluster take longest and come first."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("cluster" if _on_cluster(item) else str(item.path)))
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("cluster" if _on_cluster(item) else str(item.path)))
     items.sort(key=lambda item: not _on_cluster(item))
 
 

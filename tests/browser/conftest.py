@@ -53,8 +53,16 @@ def eventually(look: Callable[[], Found | None], seconds: float = 90.0) -> Found
     raise AssertionError(f"nothing was found within {seconds:g} s") from trouble
 
 
+@pytest.fixture
+def browser(chromium: Any) -> Any:
+    """An empty page, with no complaint of an earlier one left."""
+    chromium.get("about:blank")
+    chromium.get_log("browser")
+    return chromium
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     if not Path(_DRIVER).is_file():
         pytest.skip("no browser is here: apt-get install chromium chromium-driver")
     from selenium import webdriver
@@ -73,8 +81,8 @@ def live_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
     place = tmp_path_factory.mktemp("live")
     ray = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path may not be long
     arguments = [
-        "run", "steps=6000", "communication=planned", "topology=ring:ranks=2", "communication.threshold_bytes=0",
-        "cluster.dashboard=true", "tracking=none", f"hydra.run.dir={place}/run",
+        "run", "steps=6000", "snapshot_every_steps=200", "communication=planned", "topology=ring:ranks=2",
+        "communication.threshold_bytes=0", "cluster.dashboard=true", "tracking=none", f"hydra.run.dir={place}/run",
     ]  # fmt: skip
     environment = {**os.environ, "RAY_TMPDIR": str(ray)}
     with (place / "output.txt").open("w") as output:

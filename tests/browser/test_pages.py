@@ -11,7 +11,7 @@ import pytest
 from commands import ORCHESTRATE
 from conftest import SCREENSHOTS, LiveRun, eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]  # one run under way serves all
 
 
 def text_of(browser: Any) -> str:

@@ -78,16 +78,16 @@ class Run:
         unfinished.replace(self.orders)
 
     def workers(self) -> list[int]:
-        """Process ids of the run's workers in rank order."""
+        """Process ids of the run's workers, in the order in which they were started."""
         return workers_of(self._ray or self.pid)
 
     def signal_worker(self, rank: int, number: int) -> None:
-        """Send a signal to a worker that is up."""
+        """Send a signal to a worker that is up and at work."""
         until = time.monotonic() + LONGEST
-        while len(pids := self.workers()) <= rank:
+        while (pid := self._pid_of(rank)) not in self.workers():
             assert time.monotonic() < until, "there is no such worker"
             time.sleep(0.01)
-        os.kill(pids[rank], number)
+        os.kill(pid, number)
 
     def pause(self, seconds: float) -> None:
         """Stop the driver for a while."""
@@ -112,6 +112,11 @@ class Run:
     def output(self) -> str:
         """What the commands have printed so far."""
         return (self._place / "output").read_text()
+
+    def _pid_of(self, rank: int) -> int:
+        """Of the worker that has last been this rank; 0 before the first step."""
+        left = self.orders.with_name(f"{rank}.pid")
+        return int(left.read_text() or 0) if left.exists() else 0
 
     def close(self) -> None:
         """End whatever is left."""

@@ -1,7 +1,8 @@
 """A task that takes its time and obeys orders left in a file: what faults are injected into.
 
 A step takes `pause` seconds longer than it would, so that there is time to hit it. An order is a line "RANK WORD" in
-the file `orders`; the rank that it is for carries it out in its next training step, once.
+the file `orders`; the rank that it is for carries it out in its next training step, once. Beside it each rank leaves
+its process id, as RANK.pid, with its first loss.
 """
 
 import os
@@ -23,11 +24,10 @@ from trainers import Splits, Task
 class SlowTask(Task):
     """A regression by a small network with batch norm and dropout, whose state is more than its weights."""
 
-    def __init__(
-        self, orders: str = "", pause: float = 0.01, size: int = 16, explodes_after: int | None = None
-    ) -> None:
+    def __init__(self, orders: str, pause: float = 0.01, size: int = 16, explodes_after: int | None = None) -> None:
         self._orders, self._pause, self._size = Path(orders), pause, size
         self._left = explodes_after  # steps of this process
+        self._seen = False
 
     def build_model(self) -> nn.Module:
         size = self._size
@@ -39,6 +39,7 @@ class SlowTask(Task):
         return Splits(*(TensorDataset(inputs[part::3], targets[part::3]) for part in range(3)))
 
     def loss(self, model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        self._be_seen()
         inputs, targets = batch
         loss = nn.functional.mse_loss(model(inputs), targets)
         if not torch.is_grad_enabled():
@@ -46,21 +47,29 @@ class SlowTask(Task):
         time.sleep(self._pause)
         return loss * self._factor()
 
+    def _be_seen(self) -> None:
+        if not self._seen:
+            self._seen = True
+            self._orders.with_name(f"{_rank()}.pid").write_text(str(os.getpid()))
+
     def _factor(self) -> float:
         """1, unless there is an order for this rank."""
         if self._left is not None:
             self._left -= 1
             if self._left < 0:
                 return float("nan")
-        rank = dist.get_rank() if dist.is_initialized() else 0
         try:
             asked, word = self._orders.read_text().split()
         except (OSError, ValueError):
             return 1.0
-        if int(asked) != rank:
+        if int(asked) != _rank():
             return 1.0
         self._orders.unlink()
         return ORDERS[word]()
+
+
+def _rank() -> int:
+    return dist.get_rank() if dist.is_initialized() else 0
 
 
 def _raise() -> float:
