@@ -1,22 +1,21 @@
 """Every run of the benchmark, one after another; finished ones are kept in a file, so that a stopped benchmark goes on.
 
-The file (BENCH_CACHE; none unless set) has a row of JSON a line. A row counts as long as the code that made it is the
-same, comments and layout aside.
+A row of the file (BENCH_CACHE; none unless set) counts as long as the code that made it is the same, comments and
+layout aside.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-import json
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmark_parts.kept_rows import KeptRows
 from benchmark_parts.learning_rate.arm import Arm, Row
 from benchmark_parts.learning_rate.populations import PopulationArm
 from benchmark_parts.learning_rate.tasks import Task
@@ -26,7 +25,7 @@ import orchestrator.learning_rate
 HERE = Path(__file__).parent
 TRAINING = [HERE / name for name in ("data.py", "models.py", "tasks.py", "training.py", "arm.py", "arms.py")]
 METHOD = sorted(Path(orchestrator.learning_rate.__file__).parent.glob("*.py"))
-POPULATION = [HERE / "populations.py", Path(orchestrator.__file__).parent / "sweep.py"]
+POPULATION = [HERE / "populations.py", Path(orchestrator.__file__).parent / "sweep" / "populations.py"]
 BESIDE_TRAINING = {
     "method": METHOD,
     "fixed rate": METHOD,
@@ -52,20 +51,14 @@ class Run:
 
 def carry_out(runs: Iterable[Run]) -> list[Row]:
     """The rows of all runs, in their order; says how far it is after each that wasn't there yet."""
-    file = os.environ.get("BENCH_CACHE")
-    known = dict(_kept(Path(file))) if file else {}
+    known = KeptRows()
     runs = list(runs)
-    rows = []
     for number, run in enumerate(runs, start=1):
-        key = json.dumps(run.key)
-        if key not in known:
+        if run.key not in known:
             begin = perf_counter()
-            known[key] = run.arm.train(run.task, run.steps, run.seed)
-            if file:
-                _keep(Path(file), key, known[key])
-            print(f"{number}/{len(runs)}  {_sentence(known[key])}  {perf_counter() - begin:.1f} s", flush=True)
-        rows.append(known[key])
-    return rows
+            known[run.key] = run.arm.train(run.task, run.steps, run.seed)
+            print(f"{number}/{len(runs)}  {_sentence(known[run.key])}  {perf_counter() - begin:.1f} s", flush=True)
+    return [known[run.key] for run in runs]
 
 
 @cache
@@ -73,21 +66,6 @@ def digest(files: tuple[Path, ...]) -> str:
     """Of the syntax trees of these files."""
     trees = "".join(ast.dump(ast.parse(path.read_text())) for path in files)
     return hashlib.sha256(trees.encode()).hexdigest()[:16]
-
-
-def _kept(file: Path) -> Iterator[tuple[str, Row]]:
-    """What the file holds; a line cut short by a kill is left out."""
-    for line in file.read_text().splitlines() if file.exists() else []:
-        try:
-            key, row = json.loads(line)
-        except ValueError:
-            continue
-        yield json.dumps(key), row
-
-
-def _keep(file: Path, key: str, row: Row) -> None:
-    with file.open("a") as lines:
-        lines.write(json.dumps([json.loads(key), row]) + "\n")
 
 
 def _sentence(row: Row) -> str:
