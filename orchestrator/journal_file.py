@@ -11,6 +11,7 @@ from orchestrator.events import Event, Json, event_from_json
 from orchestrator.typed_values import check_types
 
 JOURNAL = "journal.jsonl"
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what reading a bad line raises
 FLOAT = "$float"  # JSON has no NaN or infinity; a journal writes {"$float": "nan"}
 
 
@@ -38,6 +39,15 @@ def read_entries(path: Path) -> list[Entry]:
     return intact_entries(path)[0]
 
 
+def read_beginning(path: Path) -> Event | None:
+    """The first event of a journal, whose rest is not read; None where it is torn or damaged."""
+    with path.open("rb") as file:
+        try:
+            return _entry(file.readline()).event
+        except _DAMAGE:
+            return None
+
+
 def intact_entries(path: Path) -> tuple[list[Entry], int]:
     """The entries of all whole lines of a journal, and how many bytes those lines take."""
     entries: list[Entry] = []
@@ -46,7 +56,7 @@ def intact_entries(path: Path) -> tuple[list[Entry], int]:
         for number, line in enumerate(file, start=1):
             try:
                 entries.append(_entry(line))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            except _DAMAGE as error:
                 if file.read(1):
                     raise UserError(
                         f"{path} is damaged at line {number}: cut the file off before that line to go on from there"

@@ -74,7 +74,8 @@ class AutoLRS(Policy):
         self._options = options or AutoLRSOptions()
         self._options.check(steps)
         self._steps = steps
-        self._plan = plan_search(steps, self._options.searched_also(steps), self._options.doublings)
+        also, near = self._options.searched_also(steps), self._options.near is not None
+        self._plan = plan_search(steps, also, self._options.doublings, near)
         self._validate_every = self._options.validate_every or usual_validate_every(steps)
         self._state = _State(*self._options.interval(), end=steps, level=self._options.known_level(steps))
         if self._state.level is None:
@@ -204,7 +205,7 @@ class AutoLRS(Policy):
         state, rung = self._state, self._rung
         joining = state.rung == 0 or self._rungs[state.rung - 1].arms != rung.arms
         if joining and rung.arms == "grid":
-            self._add(mid_points(state.low, state.high)[: self._search_plan.grid])
+            self._add(mid_points(state.low, state.high, self._options.order)[: self._search_plan.grid])
         elif joining and rung.arms == "proposal":
             self._add([self._field.propose()])
         elif rung.arms in FACTORS and self._leaders:

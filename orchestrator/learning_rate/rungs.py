@@ -2,7 +2,7 @@
 
 Five rates for T/40 steps, the best two of them on to T/20, where the winner just goes on; to T/10 where no average
 shows early what a rate is worth. Arms that are behind halfway through the first rung end there. Only the losers' steps
-are lost: 0.125 T at most, or 0.175 T.
+are lost: 0.125 T at most, or 0.175 T. Around a rate that did well before three are enough: 0.075 T, or 0.125 T.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from orchestrator.learning_rate.dimensions import FACTORS, check_dimensions, lea
 
 LEAST_RUNG = 20  # steps; less says nothing about a rate
 GRID = (2, 1, 3, 0)  # the order in which the middles of four equal parts of the interval are tried
+NEAR_GRID = (1, 0, 2)  # the same of three, where the interval lies around a rate that did well before
 LEADERS = 2
 WHOLE_SEARCH = 600  # steps from which on the full search is worth its cost; below, one rung with fewer arms
 SEARCH_SHARE = 0.2  # of the budget, at most, in runs shorter than that
@@ -86,6 +87,11 @@ class AutoLRSOptions:
             low, high = self.near / AROUND, self.near * AROUND
         return self.min_lr or low, self.max_lr or high
 
+    @property
+    def order(self) -> tuple[int, ...]:
+        """In which the middles of equal parts of the interval are tried."""
+        return NEAR_GRID if self.near is not None else GRID
+
     def searched_also(self, steps: int) -> tuple[str, ...]:
         """What is searched besides the rate, as far as the steps suffice."""
         return tuple(name for name in self.also if steps >= least_steps(name, LEAST_RUNG))
@@ -104,7 +110,7 @@ class AutoLRSOptions:
     def known_level(self, steps: int) -> float | None:
         """The level that needs no search: the known one, or a usual one where the steps are too few for any."""
         if self.known_lr is None and steps < smallest_budget():
-            return mid_points(*self.interval())[0]
+            return mid_points(*self.interval(), self.order)[0]
         return self.known_lr
 
     def _check_also(self, steps: int) -> None:
@@ -147,9 +153,9 @@ class SearchPlan:
         return next(rung.until for rung in self.rungs if rung.scored)
 
 
-def mid_points(low: float, high: float) -> list[float]:
+def mid_points(low: float, high: float, order: Sequence[int] = GRID) -> list[float]:
     """The rates of the first rung, in the order in which they are tried."""
-    return [low * (high / low) ** ((part + 0.5) / len(GRID)) for part in GRID]
+    return [low * (high / low) ** ((part + 0.5) / len(order)) for part in order]
 
 
 def smallest_budget() -> int:
@@ -157,23 +163,26 @@ def smallest_budget() -> int:
     return round((LEAST_ARMS - 1) * LEAST_RUNG / SEARCH_SHARE)
 
 
-def plan_search(steps: int, also: Sequence[str] = (), doublings: int = 1) -> SearchPlan | None:
+def plan_search(steps: int, also: Sequence[str] = (), doublings: int = 1, near: bool = False) -> SearchPlan | None:
     """The search of a run of `steps`, for the rate and what else is named; None where they are too few for any.
 
-    doublings: rungs after the first, each twice as long as the one before.
+    doublings: rungs after the first, each twice as long as the one before. near: whether it goes around a rate that did
+    well before.
     """
     if steps < smallest_budget():
         return None
     first = max(LEAST_RUNG, steps // 40)
     affordable = 1 + int(SEARCH_SHARE * steps) // LEAST_RUNG
-    grid = min(affordable, len(GRID))
-    begin = [*_first_rung("grid", first), *(_first_rung("proposal", first) if affordable > grid else ())]
+    most = len(NEAR_GRID) if near else len(GRID) + 1  # the last one is proposed
+    arms = min(affordable, most)
+    grid = min(arms, len(NEAR_GRID if near else GRID))
+    begin = [*_first_rung("grid", first), *(_first_rung("proposal", first) if arms > grid else ())]
     if steps < WHOLE_SEARCH:
-        return SearchPlan(grid, tuple(begin), (min(affordable, len(GRID) + 1) - 1) * first)
+        return SearchPlan(grid, tuple(begin), (arms - 1) * first)
     others = [Rung(name, first, scored=True) for name in also]
     also_steps = sum(len(FACTORS[name]) for name in also) * first
     leaders = [Rung("leaders", first * 2**doubling, scored=True) for doubling in range(1, doublings + 1)]
-    lost = (len(GRID) + 1 - LEADERS) * first + (LEADERS - 1) * leaders[-1].until + also_steps
+    lost = (arms - LEADERS) * first + (LEADERS - 1) * leaders[-1].until + also_steps
     return SearchPlan(grid, (*begin, *others, *leaders), lost, also_steps)
 
 

@@ -114,7 +114,7 @@ def test_arms_are_never_compared_before_20_steps():
 def test_the_smaller_of_two_rates_that_are_as_good():
     for band, prefer, expected in ((0.5, "smallest", min), (0.5, "largest", max)):
         policy = AutoLRS(800, options=AutoLRSOptions(band=band, prefer=prefer))
-        actions, findings = walk(policy, learning(0.02))
+        actions, findings = walk(policy, learning(0.03))
         last = [action for action in actions if isinstance(action, Probe)][-1]
         assert chosen(findings).rate == expected(rates_of(last))
 
@@ -174,7 +174,7 @@ def test_a_run_that_is_taken_up_eases_off_the_same():
 
 def test_a_known_rate_needs_no_search():
     policy = AutoLRS(1600, options=AutoLRSOptions(known_lr=0.03))
-    actions, _ = walk(policy, learning(0.02))
+    actions, _ = walk(policy, learning(0.03))
     assert all(isinstance(action, Train) for action in actions)
     assert policy.cost().probe_steps == 0
     assert actions[0].schedule == InversePower(0.03, warmup=20, begin=160, exponent=0.25)
@@ -197,8 +197,16 @@ def test_the_interval_is_what_is_usual_for_the_optimizer(base, low, high):
 
 def test_near_a_rate_that_did_well_before_the_search_is_finer():
     rates = sorted(rates_of(AutoLRS(1600, options=AutoLRSOptions(near=0.01)).ask()))
-    assert math.sqrt(rates[1] * rates[2]) == pytest.approx(0.01)
-    assert math.log10(rates[3] / rates[0]) == pytest.approx(1.5 * 3 / 4)
+    assert rates == pytest.approx([0.01 / math.sqrt(10), 0.01, 0.01 * math.sqrt(10)])
+
+
+@pytest.mark.parametrize(("steps", "lost"), [(200, 40), (400, 40), (800, 60), (4000, 300)])
+def test_near_a_rate_that_did_well_before_less_is_spent(steps, lost):
+    policy = AutoLRS(steps, options=AutoLRSOptions(near=0.01))
+    assert policy.cost().probe_steps == lost
+    actions, findings = walk(policy, learning(0.03))
+    assert chosen(findings).rate == pytest.approx(0.01 * math.sqrt(10))
+    assert len({rate for each in actions if isinstance(each, Probe) for rate in rates_of(each)}) == 3
 
 
 def test_where_every_rate_diverges_lower_ones_are_searched():
