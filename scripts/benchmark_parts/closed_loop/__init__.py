@@ -1,0 +1,1 @@
+"""Parts of the benchmark of a launch that decides everything by itself."""
