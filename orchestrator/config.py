@@ -74,6 +74,20 @@ class OverlapConfig:
 
 
 @dataclass
+class DecideConfig:
+    """Which decisions are `measured` before the first step, and which stay as `given`, by default or by the person.
+
+    seconds: most seconds that this may take; None: a small share of the run, and half of what has been saved already.
+    """
+
+    communication: str = "given"
+    overlap: str = "given"
+    batch: str = "given"
+    rate: str = "given"
+    seconds: float | None = None
+
+
+@dataclass
 class LongContextConfig:
     """Keys of evaluation.long_context: those of `trainers.generation.evaluation.options.LongContextOptions`."""
 
@@ -141,6 +155,7 @@ class Config:
     debug: DebugConfig
     snapshot_every_steps: int | None = None  # within stages; None: at their ends only
     overlap: OverlapConfig = field(default_factory=OverlapConfig)
+    decide: DecideConfig = field(default_factory=DecideConfig)
     search_paths: list[str] = field(default_factory=list)  # where the person's own modules lie
 
     def to_json(self) -> Json:
@@ -335,6 +350,11 @@ def _check_ranges(config: Config) -> None:
     _require_one_of("overlap.mode", config.overlap.mode, "off", "searched")
     on_gpus = config.overlap.mode == "searched" and cluster.gpus_per_worker
     _require(not on_gpus, "cluster.gpus_per_worker", cluster.gpus_per_worker, "0, for overlap=searched works on CPUs")
+    decide = config.decide
+    for what in ("communication", "overlap", "batch", "rate"):
+        _require_one_of(f"decide.{what}", getattr(decide, what), "given", "measured")
+    limited = decide.seconds is None or decide.seconds > 0
+    _require(limited, "decide.seconds", decide.seconds, "above 0, or null for a small share of the run")
     communication = config.communication
     _require_one_of("communication.method", communication.method, "backend", "planned")
     _require_one_of("communication.backend", communication.backend, "auto", "gloo", "nccl")

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from orchestrator.config import Config
+from orchestrator.decide.beforehand import measured
 from orchestrator.errors import UserError
 from orchestrator.events import Json
 from orchestrator.journal_file import JOURNAL, read_journal
@@ -25,6 +26,7 @@ from orchestrator.words import count_text, duration_text, policy_name, task_name
 
 _SAME_SPEED = (
     "task", "model", "optimizer", "batch_size", "accumulate", "precision", "cluster", "communication", "overlap",
+    "decide",
 )  # fmt: skip
 
 
@@ -48,6 +50,8 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
     yield "step", f"{count_text(samples, 'sample')} ({config.batch_size} a worker, {config.precision})"
     yield "gradients", _gradients(config)
     yield "overlap", _overlap(config)
+    if to_decide := measured(config):
+        yield "deciding", to_decide
     yield "learning rate", f"{policy_name(values)}, {count_text(cost.stages, 'stage')}"
     yield "training", count_text(cost.train_steps, "step")
     yield "search", f"at most {count_text(cost.probe_steps, 'step')}, {cost.probe_steps / total:.0%} of all steps"

@@ -122,6 +122,23 @@ class OverlapPlanned:
 
 
 @dataclass(frozen=True)
+class Decided:
+    """Something that makes a run faster was decided before its first step, by trial steps that were undone.
+
+    what: communication, batch, overlap or rate. chosen: configuration keys and their values from now on; none where all
+    stays as given. evidence: numbers by name. seconds: that deciding took. gain: how many times as fast as before the
+    run is, as measured or as follows from what was measured; 1 where nothing changes.
+    """
+
+    what: str
+    chosen: dict[str, Any]
+    evidence: dict[str, float]
+    seconds: float
+    gain: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class ProbeRan:
     """One candidate was tried and the state came back. Losses are means over ranks; validation is (steps, loss)."""
 
@@ -253,6 +270,7 @@ Event = (
     | PlanChosen
     | CommunicationMeasured
     | OverlapPlanned
+    | Decided
     | ProbeRan
     | ArmTakenUp
     | ForecastMade

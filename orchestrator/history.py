@@ -11,6 +11,7 @@ from itertools import takewhile
 from orchestrator.events import (
     ArmTakenUp,
     CommunicationMeasured,
+    Decided,
     Event,
     ForecastMade,
     JobReady,
@@ -79,6 +80,7 @@ class History:
     plan: PlanChosen | None = None
     communication: CommunicationMeasured | None = None
     overlap: OverlapPlanned | None = None
+    decided: list[Decided] = field(default_factory=list)
     found: RangeChosen | None = None
     ended: RunEnded | None = None
     segments: list[Segment] = field(default_factory=list)
@@ -203,6 +205,8 @@ def _add(story: History, event: Event) -> None:
             story.communication = event
         case OverlapPlanned():
             story.overlap = event
+        case Decided():
+            story.decided.append(event)
         case RangeChosen():
             story.found = event
         case ProbeRan():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from orchestrator.communication import measured_bandwidth
 from orchestrator.config import Config
+from orchestrator.decide.words import decided_result
 from orchestrator.events import Json, PlanChosen, RunEnded
 from orchestrator.history import History, history
 from orchestrator.overlap_words import overlap_result
@@ -64,6 +65,7 @@ def _result(config: Config, recording: Recording, outcome: Outcome, weights: str
         "settings": dict(story.settings),
         "plan": _plan(story),
         "overlap": overlap_result(story.overlap),
+        "decided": [decided_result(event) for event in story.decided],
         "recoveries": len(story.recoveries),
         "mlflow_run_id": recording.mlflow_run_id(),
         "weights_sha256": weights,

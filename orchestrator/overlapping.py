@@ -11,13 +11,18 @@ from orchestrator.events import OverlapPlanned, Warned
 from orchestrator.recording import Recording
 
 
-def overlap(config: Config, workers: int, job: Job, replicas: Sequence[Job], recording: Recording) -> None:
-    """Let the job and its replicas overlap their steps in one way. Called right after they have started."""
+def overlap(
+    config: Config, workers: int, job: Job, replicas: Sequence[Job], recording: Recording
+) -> OverlapPlanned | None:
+    """Let the job and its replicas overlap their steps in one way, if they are to; what is followed.
+
+    Called before their first step.
+    """
     if config.overlap.mode == "off":
-        return
+        return None
     if workers == 1:
         recording.emit(Warned("overlap=searched has nothing to hide with one worker; steps go as with overlap=off"))
-        return
+        return None
     known = next((event for event in recording.events if isinstance(event, OverlapPlanned)), None)
     if known is None:
         known = OverlapPlanned(**job.plan_overlap())
@@ -27,3 +32,4 @@ def overlap(config: Config, workers: int, job: Job, replicas: Sequence[Job], rec
         followers = [job, *replicas]
     for each in followers:
         each.follow_overlap(known.layout)
+    return known

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from orchestrator.config import Config
-from orchestrator.events import Event, Recorder, RunStarted, Warned
+from orchestrator.decide.words import with_cost
+from orchestrator.events import Decided, Event, Recorder, RunStarted, Warned
 from orchestrator.journal_file import JOURNAL
 from orchestrator.recorders.journal import Journal, read_journal
 from orchestrator.recorders.mlflow import MlflowRecorder
@@ -84,4 +86,7 @@ class Recording:
 def _beginning(events: list[Event], folder: Path) -> RunStarted | None:
     """How a run taken up again began; its folder may have been moved since."""
     first = events[0] if events else None
-    return replace(first, folder=str(folder.absolute())) if isinstance(first, RunStarted) else None
+    if not isinstance(first, RunStarted):
+        return None
+    decided = (event for event in events if isinstance(event, Decided))
+    return reduce(with_cost, decided, replace(first, folder=str(folder.absolute())))

@@ -12,11 +12,13 @@ from orchestrator.cluster.replicas import job_and_replicas, start_together
 from orchestrator.cluster.snapshots import SnapshotStore
 from orchestrator.cluster.standby import Standby
 from orchestrator.config import Config
+from orchestrator.decide.deciding import Deciding
 from orchestrator.events import (
     CommunicationMeasured,
     Event,
     ForecastMade,
     JobReady,
+    OverlapPlanned,
     RangeChosen,
     RateChosen,
     Warned,
@@ -50,15 +52,16 @@ def train(config: Config, folder: Path, recording: Recording, run_id: str) -> st
             recording.emit(Warned(remark))
         while True:
             try:
-                with _jobs(recovery.staffed(), run_id, recording, patience, standby) as (job, replicas):
-                    return _trained(config, folder, recording, recovery, job, replicas, cluster.dashboard_url)
+                deciding = Deciding(recovery.staffed(), recording.events, first=not recovery.goes_on)
+                with _jobs(deciding, run_id, recording, patience, standby) as (job, replicas):
+                    return _trained(deciding, folder, recording, recovery, job, replicas, cluster.dashboard_url)
             except Exception as error:
                 if not recovery.allows(error):
                     raise
 
 
 def _trained(
-    config: Config,
+    deciding: Deciding,
     folder: Path,
     recording: Recording,
     recovery: Recovery,
@@ -67,11 +70,16 @@ def _trained(
     dashboard: str | None,
 ) -> str:
     """What one gang of workers does: go on from where the run stands to its end."""
-    policy = make_policy(config.lr, config.steps, config.seed)
-    store = SnapshotStore(folder / SNAPSHOTS, config.keep)
     ready = JobReady(**asdict(start_together(job, replicas)), dashboard=dashboard)
     recording.emit(ready)
-    overlap(config, ready.world_size, job, replicas, recording)
+
+    def overlap_steps(config: Config) -> OverlapPlanned | None:
+        return overlap(config, ready.world_size, job, replicas, recording)
+
+    overlap_steps(deciding.beginning)
+    config = deciding.settled(job, replicas, overlap_steps, recording.emit)
+    policy = make_policy(config.lr, config.steps, config.seed)
+    store = SnapshotStore(folder / SNAPSHOTS, config.keep)
     with Saving(job, store, policy, recording.emit, config.snapshot_every_steps) as saving:
         execution = Execution(
             job, recording.emit, 0, replicas, saving.within_stage, config.snapshot_every_steps, recovery.factor_at
@@ -102,11 +110,12 @@ def _follow(policy: Policy, execution: Execution, saving: Saving, recording: Rec
 
 
 def _jobs(
-    config: Config, run_id: str, recording: Recording, patience: Patience, standby: Standby | None
+    deciding: Deciding, run_id: str, recording: Recording, patience: Patience, standby: Standby | None
 ) -> AbstractContextManager[tuple[Job, list[Job]]]:
-    """The gang to be, with the plan that its gradients will follow, and its replicas."""
-    choice = choose_plan(config)
-    for remark in choice.remarks:
+    """The gang to be, with the plan that its gradients will or can follow, and its replicas."""
+    config = deciding.beginning
+    choice = deciding.choice = choose_plan(config)
+    for remark in () if deciding.tries("communication") else choice.remarks:
         recording.emit(Warned(remark))
     recording.emit(choice.event)
     return job_and_replicas(job_spec(config, run_id, choice), probe_replicas(config), patience, standby)

@@ -1,8 +1,9 @@
 """Ranks that train together: how they meet, how a model becomes data-parallel, how numbers become equal on all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from time import perf_counter
 from typing import Any, Literal, Protocol
 
 import torch
@@ -61,6 +62,47 @@ def measured_communication() -> dict[str, Any] | None:
     """The group's rule in words, and what it has moved by collective; None where it knows no plan."""
     group = dist.group.WORLD
     return {"rule": group.rule, "rows": group.counters()} if isinstance(group, PlannedGroup) else None
+
+
+def go_by_plan_from(size_bytes: int | None) -> None:
+    """Let the group take its plans for so many bytes on; None: for none. Called on all ranks, whose group has plans."""
+    _planned_group().go_by_plan_from(size_bytes)
+
+
+def trial_sums(sizes: Sequence[int], rounds: int) -> dict[str, list[list[float]]]:
+    """Seconds of sums over ranks, "planned" and by the "backend" in turn: for each size in bytes, of each round.
+
+    Called on all ranks, whose group has plans. Nothing is left of it in the group's counters.
+    """
+    group = _planned_group()
+    ways = {"planned": 0, "backend": None}
+    for from_bytes in ways.values():  # connections are made, and become warm
+        group.go_by_plan_from(from_bytes)
+        dist.all_reduce(torch.zeros(max(sizes) // 4))
+    seconds: dict[str, list[list[float]]] = {way: [] for way in ways}
+    for size in sizes:
+        taken: dict[str, list[float]] = {way: [] for way in ways}
+        for way in [*ways] * rounds:
+            group.go_by_plan_from(ways[way])
+            taken[way].append(_sum_seconds(size))
+        for way in ways:
+            seconds[way].append(taken[way])
+    group.reset_counters()
+    return seconds
+
+
+def _sum_seconds(size: int) -> float:
+    vector = torch.zeros(size // 4)
+    dist.barrier()
+    begin = perf_counter()
+    dist.all_reduce(vector)
+    return perf_counter() - begin
+
+
+def _planned_group() -> PlannedGroup:
+    group = dist.group.WORLD
+    assert isinstance(group, PlannedGroup)
+    return group
 
 
 class Parallel(Protocol):

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import TypeVar
 
 import torch
@@ -23,16 +25,18 @@ from trainers.errors import GenerationError, OverlapError
 from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
 from trainers.generation.evaluation.options import LongContextOptions
 from trainers.generation.evaluation.text import OffersText
+from trainers.memory import memory
 from trainers.models.transformer import Transformer
+from trainers.noise_scale import noise_scale, squared_norms
 from trainers.options import TrainerOptions
 from trainers.overlap.training.decision import Decision
 from trainers.overlap.training.layout import Layout
 from trainers.overlap.training.measuring import Subject
 from trainers.overlap.training.partial_steps import steps_by_part
-from trainers.overlap.training.recording import Recording, record
+from trainers.overlap.training.recording import Recording, record, trainable
 from trainers.random_state import seed_all
 from trainers.settings import AS_CONFIGURED, OptimizerSettings, Settings, samples_with
-from trainers.sharding import clip_gradients, cut, gathered, loss_scaler, made_whole, whole_size
+from trainers.sharding import clip_gradients, cut, gathered, loss_scaler, made_whole, shards, whole_size
 from trainers.snapshot import Snapshot
 from trainers.tasks.task import Batch, DataSet, Task
 from trainers.training_state import capture, reinstate, weights
@@ -87,6 +91,11 @@ class Trainer:
         return whole_size(self.model)
 
     @property
+    def training_samples(self) -> int:
+        """How many samples the training split has."""
+        return len(self._splits.train)
+
+    @property
     def validation_samples(self) -> int:
         """How many held-out samples a validation scores."""
         return len(evenly_spaced(len(self._splits.validation), self._options.validation_samples))
@@ -138,6 +147,50 @@ class Trainer:
             self._settle()
         else:
             self._parallel = self._subject().pipeline(layout)
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Bytes of the gradients that a step sums over ranks."""
+        return sum(each.nbytes for each in self._summed())
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Bytes that this rank has held at most, and bytes that are free where it stands."""
+        return memory(self._device)
+
+    def use_batch(self, batch_size: int) -> None:
+        """Take batches of so many samples from the next step on, as if made with it. Called on all ranks, at step 0.
+
+        Raises DataError when the training split is smaller than one step's batch.
+        """
+        self._options = replace(self._options, batch_size=batch_size)
+        self._order = self._order_with(AS_CONFIGURED)
+
+    def trial_seconds(self, steps: int, together: bool) -> list[float]:
+        """Seconds of each of so many steps, after one for nothing, which all leave no trace. Called on all ranks.
+
+        together: as they are; else this rank computes alone, and no gradient travels.
+        """
+        way = self._parallel if together else InTurn(self.model)
+        with self._undone():
+            self._trial_steps(way, 1)
+            return [self._seconds_of(way) for _ in range(steps)]
+
+    def noise_scale(self, batches: int) -> float:
+        """The gradient noise scale, in samples, at the present weights, from so many batches of each rank.
+
+        Equal on all ranks, on all of which it is called. Leaves no trace.
+        """
+
+        def backward(number: int) -> None:
+            self._optimizer.zero_grad()
+            self.step = before + number
+            self._backward()
+
+        before, small = self.step, self._order.batch_size
+        with self._undone():
+            norms = self._by(InTurn(self.model), lambda: squared_norms(self._summed(), backward, batches))
+        return noise_scale(*norms, small, small * batches * self._world_size)
 
     def recorded(self) -> Recording:
         """What a step of the model looks like, for a layout of its gradients. Called on all ranks."""
@@ -288,6 +341,19 @@ class Trainer:
             parallel.flush()
 
         self._by(parallel, take)
+
+    def _seconds_of(self, way: Parallel) -> float:
+        """Of a step."""
+        begin = perf_counter()
+        self._trial_steps(way, 1)
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+        return perf_counter() - begin
+
+    def _summed(self) -> list[Parameter]:
+        """The parameters whose gradients are summed over ranks."""
+        own = shards(self.model)
+        return [parameter for name, parameter in trainable(self.model).items() if name not in own]
 
     def _by(self, parallel: Parallel, act: Callable[[], Result]) -> Result:
         """Do something with the ranks together in another way."""

@@ -86,6 +86,13 @@ class EquippedGroup(dist.ProcessGroup):
             self._equipment.transport.release(program)
         self._routes = routes
 
+    def go_by_plan_from(self, size_bytes: int | None) -> None:
+        """Take plans for full buffers of so many bytes on, from now on; None: take none.
+
+        Every rank calls this, with the same number, between the same two collectives.
+        """
+        self._routes = self._routes.taken_from(size_bytes)
+
     @property
     def rule(self) -> str:
         """From how many bytes each collective goes by plan, and the predicted times behind that; a line each."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from comm_plans.live import LivePlans
 from comm_plans.runtime.costs import Costs
 from comm_plans.runtime.lowering import lower
 from comm_plans.runtime.program import RankProgram
 from comm_plans.runtime.rule import Rule, sentences
+from comm_plans.sizes import shown_bytes
 
 Key = tuple[str, int | None]
 
@@ -52,6 +53,12 @@ class Routes:
         if route is None or route.from_bytes is None or size_bytes < max(1, route.from_bytes):
             return None
         return route.program
+
+    def taken_from(self, size_bytes: int | None) -> Routes:
+        """The same programs, taken from so many bytes of the full buffer on; None: never."""
+        by_call = {call: replace(route, from_bytes=size_bytes) for call, route in self.by_call.items()}
+        choice = "never by plan" if size_bytes is None else f"by plan from {shown_bytes(size_bytes)}"
+        return replace(self, by_call=by_call, rule=f"{self.rule.splitlines()[0]}\nas told: {choice}")
 
     def programs_not_in(self, other: Routes) -> list[RankProgram]:
         """The programs that the other routes do without."""

@@ -81,6 +81,11 @@ class Job:
         metrics: dict[str, float] = self._workers.call("validate", split)[0]
         return metrics
 
+    def training_samples(self) -> int:
+        """How many samples the training split has."""
+        samples: int = self._workers.call_rank(0, "training_samples")
+        return samples
+
     def validation_samples(self) -> int:
         """How many held-out samples a validation scores."""
         samples: int = self._workers.call_rank(0, "validation_samples")
@@ -109,6 +114,44 @@ class Job:
     def follow_overlap(self, layout: Json) -> None:
         """Overlap steps as it was found before."""
         self._workers.call("follow_overlap", layout)
+
+    def gradient_bytes(self) -> int:
+        """Bytes of the gradients that a step sums over ranks."""
+        size: int = self._workers.call_rank(0, "gradient_bytes")
+        return size
+
+    def trial_seconds(self, steps: int, together: bool = True) -> list[float]:
+        """Seconds of each of so many steps on the slowest rank; nothing is left of them.
+
+        together: as the ranks are; else each computes alone, and no gradient travels.
+        """
+        return _slowest(self._workers.call("trial_seconds", steps, together))
+
+    def trial_sums(self, sizes: Sequence[int], rounds: int) -> dict[str, list[list[float]]]:
+        """Seconds, on the slowest rank, of sums over ranks "planned" and by the "backend": by size, of each round.
+
+        For a job with plans.
+        """
+        by_rank = self._workers.call("trial_sums", list(sizes), rounds)
+        return {way: [*map(_slowest, zip(*(rank[way] for rank in by_rank), strict=True))] for way in by_rank[0]}
+
+    def noise_scale(self, batches: int) -> float:
+        """The gradient noise scale in samples at the present weights, from so many batches of each rank."""
+        scale: float = every(self._workers.call("noise_scale", batches))
+        return scale
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes that a rank has held at most, and bytes that are free where there are fewest."""
+        held, free = zip(*self._workers.call("memory"), strict=True)
+        return max(held), min(free)
+
+    def use_batch(self, batch_size: int) -> None:
+        """Take batches of so many samples from now on, as if started with them."""
+        self._workers.call("use_batch", batch_size)
+
+    def go_by_plan_from(self, size_bytes: int | None) -> None:
+        """Let gradients of so many bytes on go by plan, as if started so; None: none. For a job with plans."""
+        self._workers.call("go_by_plan_from", size_bytes)
 
     def keep(self, name: str) -> None:
         """Keep the whole present state in the workers' memory; a second one of the same name replaces the first."""
@@ -237,3 +280,8 @@ class Job:
             return all(self._workers.call("sees", probe, probe.name))
         finally:
             probe.unlink()
+
+
+def _slowest(by_rank: Sequence[Sequence[float]]) -> list[float]:
+    """Of each round the longest."""
+    return [max(round_) for round_ in zip(*by_rank, strict=True)]

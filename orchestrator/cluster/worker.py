@@ -89,6 +89,10 @@ class Worker:
         """Mean metrics over a split, equal on every rank."""
         return self._trainer.validate(split)
 
+    def training_samples(self) -> int:
+        """How many samples the training split has."""
+        return self._trainer.training_samples
+
     def validation_samples(self) -> int:
         """How many held-out samples a validation scores."""
         return self._trainer.validation_samples
@@ -116,6 +120,38 @@ class Worker:
         from trainers.overlap.training.layout import Layout
 
         self._trainer.follow(Layout.from_json(layout))
+
+    def gradient_bytes(self) -> int:
+        """Bytes of the gradients that a step sums over ranks."""
+        return self._trainer.gradient_bytes
+
+    def trial_seconds(self, steps: int, together: bool) -> list[float]:
+        """Seconds of so many steps that leave no trace; each rank alone, or as they are."""
+        return self._trainer.trial_seconds(steps, together)
+
+    def trial_sums(self, sizes: Sequence[int], rounds: int) -> dict[str, list[list[float]]]:
+        """Seconds of sums over ranks by plan and by the backend."""
+        from trainers.communication import trial_sums
+
+        return trial_sums(sizes, rounds)
+
+    def noise_scale(self, batches: int) -> float:
+        """The gradient noise scale in samples, equal on every rank."""
+        return self._trainer.noise_scale(batches)
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes that this rank has held at most, and bytes that are free where it stands."""
+        return self._trainer.memory
+
+    def use_batch(self, batch_size: int) -> None:
+        """Take batches of so many samples from now on."""
+        self._trainer.use_batch(batch_size)
+
+    def go_by_plan_from(self, size_bytes: int | None) -> None:
+        """Take the group's plans for so many bytes on; None: for none."""
+        from trainers.communication import go_by_plan_from
+
+        go_by_plan_from(size_bytes)
 
     def keep(self, name: str) -> None:
         """Keep the present state in memory; the memory of an earlier one of the same name is used again."""

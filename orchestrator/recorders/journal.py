@@ -17,6 +17,7 @@ from typing import Any
 
 from orchestrator.errors import UserError
 from orchestrator.events import (
+    Decided,
     Event,
     ForecastMade,
     Json,
@@ -38,8 +39,8 @@ from orchestrator.recorders.secrets import mask_all
 __all__ = ["Journal", "read_journal"]
 
 _DECISIVE = (
-    RunStarted, RunResumed, Recovered, RateLowered, ProbeRan, ForecastMade, RateChosen, RangeChosen, SnapshotSaved,
-    RunEnded,
+    RunStarted, RunResumed, Recovered, RateLowered, Decided, ProbeRan, ForecastMade, RateChosen, RangeChosen,
+    SnapshotSaved, RunEnded,
 )  # fmt: skip
 
 

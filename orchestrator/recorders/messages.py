@@ -8,7 +8,17 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.communication import measured_sentence, plan_sentence
-from orchestrator.events import CommunicationMeasured, JobReady, Json, PlanChosen, RunEnded, RunResumed, RunStarted
+from orchestrator.decide.words import NAMES, decided_row
+from orchestrator.events import (
+    CommunicationMeasured,
+    Decided,
+    JobReady,
+    Json,
+    PlanChosen,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+)
 from orchestrator.learning_rate.policy import Choice, Forecast, RangeFound
 from orchestrator.recorders.secrets import mask
 from orchestrator.words import choice_text, count_text, duration_text, loss_text, policy_name, rate_text, task_name
@@ -53,6 +63,12 @@ def plan(event: PlanChosen) -> RenderableType:
 def communication(event: CommunicationMeasured) -> RenderableType:
     """How gradients have travelled."""
     return Text(measured_sentence(event))
+
+
+def decided(event: Decided, with_heading: bool) -> RenderableType:
+    """A row of the table of what was decided before the first step, and why; its heading comes with the first."""
+    heading = [Text(), Text(_decided_line(NAMES), style="bright_black")] if with_heading else []
+    return Group(*heading, Text(_decided_line(decided_row(event))), Text(f"  {event.reason}"))
 
 
 def interval(found: RangeFound) -> RenderableType:
@@ -142,6 +158,11 @@ def _next_after_success(folder: str, config: Json) -> RenderableType:
 
 def _next_after_failure(folder: str) -> RenderableType:
     return _aligned({"journal": str(Path(folder) / "journal.jsonl"), "go on": f"orchestrate resume {folder}"})
+
+
+def _decided_line(cells: Sequence[str]) -> str:
+    what, cost, gain, chosen = cells
+    return f"{what:<14}{cost:>8}{gain:>9}  {chosen}"
 
 
 def _percent(part: float, whole: float) -> str:

@@ -11,6 +11,7 @@ from statistics import fmean
 
 from orchestrator.communication import ROW_NAMES, plan_sentence
 from orchestrator.communication import rows as communication_rows
+from orchestrator.decide.words import NAMES, decided_row
 from orchestrator.events import Json, PlanChosen
 from orchestrator.history import History, Stage
 from orchestrator.overlap_words import WAY_NAMES, overlap_rows, overlap_sentence
@@ -39,6 +40,7 @@ def page(story: History, summary: Summary, pictures: Mapping[str, str]) -> str:
         _heading(story, config),
         _tiles(story, summary),
         _figure(pictures.get("rates_and_losses")),
+        _decided(story),
         _decisions(story, pictures.get("searches")),
         _section("Cost", _figure(pictures["cost"])),
         _communication(story),
@@ -89,6 +91,21 @@ def _tiles(story: History, summary: Summary) -> str:
     }
     items = (f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for name, value in tiles.items())
     return f'<div class="tiles">{"".join(items)}</div>\n'
+
+
+def _decided(story: History) -> str:
+    """What was found out before the first step, and the numbers that it rests on."""
+    if not story.decided:
+        return ""
+    rows = [[*map(escape, (*decided_row(event), event.reason))] for event in story.decided]
+    table = _table((*NAMES, "why"), rows, numbers=range(1, 3))
+    evidence = _table(("decision", "measured", "value"), _evidence(story), numbers=range(2, 3))
+    return _section("Decided beforehand", f"{table}<details><summary>Evidence</summary>{evidence}</details>")
+
+
+def _evidence(story: History) -> Iterable[list[str]]:
+    for event in story.decided:
+        yield from ([event.what, escape(name), f"{value:.4g}"] for name, value in event.evidence.items())
 
 
 def _decisions(story: History, picture: str | None) -> str:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from orchestrator.decide.words import with_cost
 from orchestrator.events import (
     ArmTakenUp,
+    Decided,
     Event,
     ProbeRan,
     RangeChosen,
@@ -42,6 +44,8 @@ class Progress:
             case RunStarted():
                 self.started = event
                 self._stages = event.cost.get("stages", 0)
+            case Decided() if self.started is not None:
+                self.started = with_cost(self.started, event)
             case RunResumed() | Recovered():
                 self._step = event.step
             case ProbeRan():

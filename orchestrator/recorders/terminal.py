@@ -13,6 +13,7 @@ from rich.text import Text
 
 from orchestrator.events import (
     CommunicationMeasured,
+    Decided,
     Event,
     ForecastMade,
     JobReady,
@@ -55,6 +56,7 @@ class TerminalRecorder:
         self._progress = Progress(clock)
         self._progress.started = started
         self._forecasts: list[Forecast] = []
+        self._decided = 0  # decisions shown so far
         self._live: Live | None = None
         self._shown = clock()
 
@@ -80,6 +82,9 @@ class TerminalRecorder:
                 self._print(messages.communication(event))
             case OverlapPlanned():
                 self._print(Text(overlap_sentence(event)))
+            case Decided():
+                self._print(messages.decided(event, with_heading=not self._decided))
+                self._decided += 1
             case RangeChosen():
                 self._print(messages.interval(event.found))
             case ForecastMade():

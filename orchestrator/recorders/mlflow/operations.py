@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from orchestrator.decide.words import chosen_text
 from orchestrator.events import (
     ArmTakenUp,
     CommunicationMeasured,
+    Decided,
     Event,
     ForecastMade,
     JobReady,
@@ -71,6 +73,8 @@ class Operations:
                 return _communication(event, now)
             case OverlapPlanned():
                 return _overlap(event, now)
+            case Decided():
+                return _decided(event, now)
             case StepsTrained() | ArmTakenUp():
                 return [_metrics(self._steps(event, now))]
             case Validated():
@@ -149,6 +153,12 @@ def _overlap(event: OverlapPlanned, now: int) -> list[Operation]:
     numbers = {name: value for name, value in (overlap_result(event) or {}).items() if name.endswith("seconds")}
     points = [(f"overlap_{name}", value, now, 0) for name, value in numbers.items() if value is not None]
     return [_metrics(points), _tags(overlap=event.chosen)]
+
+
+def _decided(event: Decided, now: int) -> list[Operation]:
+    numbers = {"seconds": event.seconds, "gain": event.gain, **event.evidence}
+    points = _prefixed(f"decided/{event.what}", numbers, now, 0)
+    return [_tags(**{f"decided.{event.what}": chosen_text(event)}), _metrics(points)]
 
 
 def _scores(event: Scored, now: int) -> list[Operation]:

@@ -1,0 +1,136 @@
+"""How many samples a worker takes at once: those with which the whole run, brought equally far, is over soonest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from comm_plans.sizes import shown_seconds
+from orchestrator.decide.bench import STEPS, Bench, cost_of
+from orchestrator.decide.finding import Finding, nothing
+from orchestrator.decide.progress import with_batch
+from orchestrator.decide.recorded import changed
+from orchestrator.errors import UserError
+from orchestrator.learning_rate import make_policy
+from orchestrator.learning_rate.policy import Cost, Probe, Train
+
+LARGEST = 8  # times the batch that is given
+PAYS = 1.1  # less gain is not worth another training than the given one
+RISE = PAYS ** (1 / 3)  # of samples a second with a doubling; with less the next ones are not worth a try
+BATCHES = 8  # of each rank, from which the noise scale is estimated
+FEWEST_TRAINED, PART_TRAINED = 8, 40  # steps before it is: these, or the 40th part of the run
+FEWEST_STEPS = 200  # of a run: with fewer, no rate is found
+EPOCH = 4  # steps, at least, that go through the data once
+MEMORY = 0.8  # of what is free, that may be taken
+_BEGINNING = "before trial steps"
+
+
+@dataclass(frozen=True)
+class _Better:
+    """A batch, and the run with it."""
+
+    batch_size: int
+    chosen: dict[str, Any]
+    cost: Cost
+    gain: float
+
+
+def batch(bench: Bench) -> Finding:
+    """The batch, taken by all copies."""
+    if "batch_size" in (bench.config.lr.get("also") or ()):
+        return nothing("lr.also searches it while training")
+    given = bench.config.batch_size
+    seconds = {given: bench.seconds, **dict(_trials(bench))}
+    evidence = {f"step_seconds_{size}": each for size, each in sorted(seconds.items())}
+    speedup = max(size / each for size, each in seconds.items()) * bench.seconds / given
+    bench.job.use_batch(given)
+    if speedup < PAYS:
+        return Finding({}, evidence, 1.0, f"another batch takes at most {speedup:.2f} times as many samples a second")
+    if not bench.budget.allows(_noise_cost(bench), bench.run_seconds * (1 - 1 / speedup)):
+        return Finding({}, evidence, 1.0, "to see what larger batches are worth would take too much of so short a run")
+    early, noise = _noise(bench)
+    evidence |= {"noise_scale_at_first": early, "noise_scale": noise}
+    best = max(_runs(bench, seconds, noise), key=lambda run: run.gain, default=None)
+    words = f"the noise scale is {noise:.3g} samples (at first {early:.3g})"
+    if best is None or best.gain < PAYS:
+        return Finding({}, evidence, 1.0, f"{words}: larger steps bring less than they take longer")
+    return _taken(bench, best, seconds[best.batch_size], evidence, words)
+
+
+def _taken(bench: Bench, best: _Better, seconds: float, evidence: dict[str, float], words: str) -> Finding:
+    for job in bench.jobs:
+        job.use_batch(best.batch_size)
+    reason = (
+        f"{words}: {best.chosen['steps']:,} steps of {shown_seconds(seconds)} come as far as "
+        f"{bench.config.steps:,} of {shown_seconds(bench.seconds)}"
+    )
+    evidence |= {"train_steps": best.cost.train_steps, "probe_steps": best.cost.probe_steps}
+    bench.seconds = seconds
+    return Finding(best.chosen, evidence, best.gain, reason)
+
+
+def _trials(bench: Bench) -> Iterator[tuple[int, float]]:
+    """Batches and the seconds of a step with them: larger ones while samples a second rise, else a smaller one."""
+    size, best, spent = bench.config.batch_size, bench.seconds, 0.0
+    held, free = bench.job.memory()
+    while size < LARGEST * bench.config.batch_size:
+        size, cost = 2 * size, 2 * best * (STEPS + 1)
+        if not _fits(bench, size, held, free) or not bench.budget.allows(spent + cost, bench.run_seconds / 2):
+            return
+        seconds = _tried(bench, size)
+        spent += seconds * (STEPS + 1)
+        yield size, seconds
+        if seconds > 2 * best / RISE:
+            break
+        best = seconds
+    if size == 2 * bench.config.batch_size and seconds > 2 * PAYS * bench.seconds and bench.config.batch_size > 1:
+        yield size // 4, _tried(bench, size // 4)
+
+
+def _tried(bench: Bench, size: int) -> float:
+    bench.job.use_batch(size)
+    return bench.step_seconds()
+
+
+def _fits(bench: Bench, size: int, held: int, free: int) -> bool:
+    """Whether there are data for it, and memory: what grows with the batch is at most all that is held."""
+    config = bench.config
+    samples = size * config.accumulate * config.cluster.workers
+    sharing = 1 if config.cluster.gpus_per_worker else config.cluster.workers
+    more = held * (size / config.batch_size - 1) * sharing
+    return EPOCH * samples <= bench.job.training_samples() and more <= MEMORY * free
+
+
+def _noise_cost(bench: Bench) -> float:
+    return 2 * BATCHES * bench.alone + _trained_steps(bench) * bench.seconds
+
+
+def _trained_steps(bench: Bench) -> int:
+    return max(FEWEST_TRAINED, bench.config.steps // PART_TRAINED)
+
+
+def _noise(bench: Bench) -> tuple[float, float]:
+    """The noise scale at the beginning, and after some steps as the policy begins with them."""
+    job, config = bench.job, bench.config
+    early = job.noise_scale(BATCHES)
+    action = make_policy(config.lr, config.steps, config.seed).ask()
+    assert isinstance(action, Probe | Train)
+    schedule = action.candidates[0] if isinstance(action, Probe) else action.schedule
+    job.keep(_BEGINNING)
+    job.train([schedule.rate(step) for step in range(_trained_steps(bench))])
+    late = job.noise_scale(BATCHES)
+    job.rewind(_BEGINNING)
+    job.forget(_BEGINNING)
+    return early, late
+
+
+def _runs(bench: Bench, seconds: dict[int, float], noise: float) -> Iterator[_Better]:
+    """The run with each batch but the given one, as far as its policy can do with its steps."""
+    for size, each in seconds.items():
+        chosen = with_batch(bench.config, size, noise)
+        if size == bench.config.batch_size or chosen["steps"] < FEWEST_STEPS:
+            continue
+        try:
+            cost = cost_of(changed(bench.config, chosen))
+        except UserError:
+            continue
+        yield _Better(size, chosen, cost, bench.run_seconds / ((cost.train_steps + cost.probe_steps) * each))
