@@ -11,7 +11,7 @@ import ray.cloudpickle
 
 from orchestrator.cluster.connection import Cluster
 from orchestrator.errors import UserError
-from orchestrator.sweep import SEARCHES, Settings, Sweep, Swept, sweep
+from orchestrator.sweep.populations import SEARCHES, Settings, Sweep, Swept, sweep
 
 SPACE = {"rate": (1e-4, 10.0)}
 STEPS = 64

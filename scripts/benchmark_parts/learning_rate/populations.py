@@ -24,7 +24,7 @@ from benchmark_parts.learning_rate.training import Training
 
 from orchestrator.cluster.connection import ClusterOptions, connect
 from orchestrator.learning_rate.schedules import Cosine, Linear, Schedule
-from orchestrator.sweep import Sweep, sweep
+from orchestrator.sweep.populations import Sweep, sweep
 
 ROUNDS = 16
 SCRIPTS = str(Path(__file__).parents[2])  # where Ray's workers find this

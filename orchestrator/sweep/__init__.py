@@ -1,0 +1,1 @@
+"""Searches over many trainings: `orchestrate sweep`, Ray Tune trials, and populations."""
