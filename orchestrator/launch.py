@@ -10,9 +10,10 @@ from pathlib import Path
 from time import time
 
 from orchestrator.cluster.connection import check_beforehand
+from orchestrator.cluster.crew import Crew
 from orchestrator.config import Config, granted_targets, recorded_config
 from orchestrator.errors import UserError
-from orchestrator.events import RunEnded, RunStarted
+from orchestrator.events import Recorder, RunEnded, RunStarted
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
 from orchestrator.long_context import check_long_context
@@ -25,28 +26,41 @@ from orchestrator.training import cluster_options
 from orchestrator.words import policy_name, task_name
 
 
-def launch(config: Config, folder: Path) -> int:
-    """Train from the beginning in a new run folder; returns the exit status."""
+def launch(config: Config, folder: Path, listeners: Sequence[Recorder] = (), crew: Crew | None = None) -> int:
+    """Train from the beginning in a new run folder; returns the exit status.
+
+    listeners: hear of its events besides its own recorders. crew: see `train`.
+    """
     require_new(folder)
     _check_beforehand(config)
-    with Recording(config, folder) as recording:
+    with Recording(config, folder, listeners) as recording:
         values = config.to_json()
         run_id = f"{task_name(values)}-{policy_name(values)}-{uuid.uuid4().hex[:8]}"
         cost = make_policy(config.lr, config.steps, config.seed).cost()
         recording.emit(RunStarted(run_id, str(folder), values, asdict(cost), time()))
-        return carried_through(config, folder, recording, run_id)
+        return carried_through(config, folder, recording, run_id, crew)
 
 
 def resume(folder: Path, grants: Sequence[str]) -> int:
     """Go on with an interrupted run; its outcome equals the undisturbed run's. `grants`: KEY._target_=CLASS each."""
+    return go_on(recorded_config(_start_of(folder).config, granted_targets(grants)), folder)
+
+
+def go_on(config: Config, folder: Path, listeners: Sequence[Recorder] = (), crew: Crew | None = None) -> int:
+    """`resume` with a configuration that whoever launches has at hand."""
+    started = _start_of(folder)
+    with Recording(config, folder, listeners) as recording:
+        return carried_through(config, folder, recording, started.run_id, crew)
+
+
+def _start_of(folder: Path) -> RunStarted:
+    """How an interrupted run began. UserError where there is none."""
     events = read_journal(folder / JOURNAL)
     if not events or not isinstance(started := events[0], RunStarted):
         raise UserError(f"{folder} holds nothing to resume: its journal ends before the run began; start it anew")
     if isinstance(events[-1], RunEnded) and events[-1].state == "FINISHED":
         raise UserError(f"{folder} holds a finished run; its outcome is in {folder}/result.json")
-    config = recorded_config(started.config, granted_targets(grants))
-    with Recording(config, folder) as recording:
-        return carried_through(config, folder, recording, started.run_id)
+    return started
 
 
 def _check_beforehand(config: Config) -> None:

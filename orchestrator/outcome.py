@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from orchestrator.cluster.crew import Crew
 from orchestrator.communication import measured_bandwidth
 from orchestrator.config import Config
 from orchestrator.decide.words import decided_result
@@ -17,13 +18,15 @@ from orchestrator.training import probe_replicas, train
 from orchestrator.words import policy_name, task_name
 
 
-def carried_through(config: Config, folder: Path, recording: Recording, run_id: str) -> int:
+def carried_through(
+    config: Config, folder: Path, recording: Recording, run_id: str, crew: Crew | None = None
+) -> int:
     """Train to the end, whatever that is, and record it; returns the exit status."""
     weights: str | None = None
     error: BaseException | None = None
     try:
         with stopping_on_signals():
-            weights = train(config, folder, recording, run_id)
+            weights = train(config, folder, recording, run_id, crew)
     except BaseException as caught:
         error = caught
     outcome = classified(error)

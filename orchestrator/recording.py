@@ -1,6 +1,6 @@
 """The recorders of one run, put together: each event goes to all of them, and only the journal may stop the run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -23,10 +23,10 @@ from orchestrator.stopping import ignoring_signals
 class Recording:
     """Remembers every event of the run, those of earlier processes included, in `events`.
 
-    Holds the run folder for this process alone; UserError where another one has it.
+    Holds the run folder for this process alone; UserError where another one has it. `listeners` hear of events last.
     """
 
-    def __init__(self, config: Config, folder: Path) -> None:
+    def __init__(self, config: Config, folder: Path, listeners: Sequence[Recorder] = ()) -> None:
         self._journal = Journal(folder / JOURNAL)
         self.events: list[Event] = read_journal(folder / JOURNAL)
         self._mlflow: MlflowRecorder | None = None
@@ -36,8 +36,8 @@ class Recording:
         # MLflow comes last: when it closes it uploads what the others wrote.
         terminal = TerminalRecorder(started=_beginning(self.events, folder))
         metrics = RayMetricsRecorder(self.events, self._journal.seconds)
-        listeners: list[Recorder | None] = [ReportRecorder(folder, self.events), terminal, metrics, self._mlflow]
-        self._listeners: list[Recorder] = [listener for listener in listeners if listener is not None]
+        own: list[Recorder | None] = [ReportRecorder(folder, self.events), terminal, metrics, self._mlflow]
+        self._listeners: list[Recorder] = [*(listener for listener in own if listener is not None), *listeners]
 
     @property
     def seconds(self) -> float:

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import current_thread, main_thread
 from types import FrameType
 
 
@@ -24,7 +25,7 @@ def stopping_on_signals() -> Iterator[None]:
         first = first or number
         raise KeyboardInterrupt  # the one exception that Ray lets out of its waits
 
-    with _handling(stop):
+    with handling(stop):
         try:
             yield
         except KeyboardInterrupt:
@@ -34,12 +35,16 @@ def stopping_on_signals() -> Iterator[None]:
 @contextmanager
 def ignoring_signals() -> Iterator[None]:
     """Let nothing of the block be lost to a second Ctrl-C."""
-    with _handling(signal.SIG_IGN):
+    with handling(signal.SIG_IGN):
         yield
 
 
 @contextmanager
-def _handling(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+def handling(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+    """Let a handler have SIGINT and SIGTERM inside the block, if it is in the thread that signals reach."""
+    if current_thread() is not main_thread():
+        yield
+        return
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

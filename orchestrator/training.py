@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from orchestrator.cluster.connection import ClusterOptions, connect
+from orchestrator.cluster.crew import Crew
 from orchestrator.cluster.job import Job, JobSpec
 from orchestrator.cluster.lab import LAB, lab_interface
 from orchestrator.cluster.patience import Patience
@@ -39,21 +40,22 @@ from orchestrator.taking_up import take_up
 FEW_SAMPLES = 100  # fewer cannot tell one rate from another
 
 
-def train(config: Config, folder: Path, recording: Recording, run_id: str) -> str:
+def train(config: Config, folder: Path, recording: Recording, run_id: str, crew: Crew | None = None) -> str:
     """Train from the newest good snapshot, or from the beginning; returns the digest of the final weights.
 
-    Workers that fail are replaced, and their training taken up, as long as there is progress in between.
+    Workers that fail are replaced, and their training taken up, as long as there is progress in between. crew: the
+    workers that the last training of this process has left, for this one and the next.
     """
     recovery = Recovery(config, recording)
     patience = Patience(config.cluster.hang_seconds)
-    standby = Standby(patience) if config.cluster.standby else None
+    standby = Standby(patience) if config.cluster.standby and crew is None else None
     with connect(_needed(config, recovery.goes_on)) as cluster, standby or nullcontext():
         for remark in cluster.warnings:
             recording.emit(Warned(remark))
         while True:
             try:
                 deciding = Deciding(recovery.staffed(), recording.events, first=not recovery.goes_on)
-                with _jobs(deciding, run_id, recording, patience, standby) as (job, replicas):
+                with _jobs(deciding, run_id, recording, patience, crew or standby) as (job, replicas):
                     return _trained(deciding, folder, recording, recovery, job, replicas, cluster.dashboard_url)
             except Exception as error:
                 if not recovery.allows(error):
@@ -110,7 +112,7 @@ def _follow(policy: Policy, execution: Execution, saving: Saving, recording: Rec
 
 
 def _jobs(
-    deciding: Deciding, run_id: str, recording: Recording, patience: Patience, standby: Standby | None
+    deciding: Deciding, run_id: str, recording: Recording, patience: Patience, standby: Standby | Crew | None
 ) -> AbstractContextManager[tuple[Job, list[Job]]]:
     """The gang to be, with the plan that its gradients will or can follow, and its replicas."""
     config = deciding.beginning

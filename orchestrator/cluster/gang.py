@@ -18,6 +18,7 @@ from orchestrator.cluster.worker import Worker
 __all__ = ["Gang", "JobFailed", "every"]
 
 LOG_LINES = 20
+_STANDING = ("world_size", "cpus", "gpus", "pins", "interface", "search_paths")  # of a job: what its actors rest on
 _BLAME_SECONDS = 1.0  # how long to look for the cause behind a first error that may be only its echo
 _FAREWELL_SECONDS = 2.0  # a head that lives answers in milliseconds, one that is gone would be waited for a minute
 _GRACE_SECONDS = 1.0  # for answers that are on their way when time is up, say because the driver was stopped meanwhile
@@ -35,7 +36,7 @@ class Gang:
         self._patience = patience or Patience(call_seconds=spec.call_seconds)
         self._processes: list[Process] = []
         self._namespace = f"{spec.name}-{uuid.uuid4().hex[:8]}"  # a job's name may come back while its last bearer ends
-        self._group = None if standing_by else place(spec, self._namespace)
+        self._room = None if standing_by else place(spec, self._namespace)
         self._actors = [self._create(rank) for rank in range(spec.world_size)]
         self._processes = self.call("whereabouts")
 
@@ -72,6 +73,15 @@ class Gang:
         done, _ = ray.wait(asked, num_returns=len(asked), timeout=seconds)
         return len(done) == len(asked) and not any(failure_of(rank, each) for rank, each in enumerate(done))
 
+    def fits(self, spec: JobSpec) -> bool:
+        """Whether another job's ranks would stand just as these do."""
+        return all(getattr(spec, name) == getattr(self._spec, name) for name in _STANDING)
+
+    def renew(self, spec: JobSpec) -> None:
+        """Serve another job, which must fit, from its very beginning."""
+        self._spec, self._patience = spec, Patience(call_seconds=spec.call_seconds)
+        self.call("renew", spec)
+
     def end(self) -> None:
         """End every actor at once and give its place back, if there is still a Ray to take it."""
         import ray
@@ -83,9 +93,9 @@ class Gang:
         for process in self._processes:  # one that is stopped would not hear of it
             if process.node == ray.util.get_node_ip_address():
                 silence.end(process)
-        if self._group is None:
+        if self._room is None:
             return
-        farewell = Thread(target=ray.util.remove_placement_group, args=(self._group,), daemon=True)
+        farewell = Thread(target=self._room.give_back, daemon=True)
         farewell.start()
         farewell.join(_FAREWELL_SECONDS)
 
@@ -99,9 +109,11 @@ class Gang:
             "max_restarts": 0,  # a lone new rank could not rejoin the others
             "num_cpus": 0,
         }
-        if self._group is not None:
-            bundle = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=rank)
+        if self._room is not None:
+            bundle = PlacementGroupSchedulingStrategy(self._room.group, self._room.bundle(rank))
             options |= {"num_cpus": self._spec.cpus, "num_gpus": self._spec.gpus, "scheduling_strategy": bundle}
+            if self._room.lent and self._spec.pins:
+                options["resources"] = {self._spec.pins[rank]: 0.001}
         return ray.remote(Worker).options(**options).remote(self._spec, rank)
 
     def _gather(self, references: list[Any], method: str, units: int = 1, first_rank: int = 0) -> list[Any]:

@@ -9,6 +9,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
+from orchestrator.cluster.crew import Crew
 from orchestrator.cluster.gang import Gang, JobFailed, every
 from orchestrator.cluster.job_spec import JobSpec
 from orchestrator.cluster.part_writing import SHARED_FILE, rank_file
@@ -39,7 +40,7 @@ class Job:
     Any method raises JobFailed when a rank fails, and then the whole gang is gone.
     """
 
-    def __init__(self, spec: JobSpec, patience: Patience | None = None, standby: Standby | None = None) -> None:
+    def __init__(self, spec: JobSpec, patience: Patience | None = None, standby: Standby | Crew | None = None) -> None:
         self._spec, self._patience, self._standby = spec, patience, standby
         self._gang: Gang | None = None
         self._parts_travel = False  # from the workers' nodes to the driver's disk
@@ -247,9 +248,11 @@ class Job:
 
     def close(self) -> None:
         """End the workers and give their place back."""
-        if self._gang is not None:
-            self._gang.end()
-            self._gang = None
+        gang, self._gang = self._gang, None
+        if gang is not None and self._standby is not None:
+            self._standby.left(gang)
+        elif gang is not None:
+            gang.end()
 
     def __enter__(self) -> Self:
         return self

@@ -1,5 +1,6 @@
 """Room for a gang: a placement group with a bundle for every rank, or a sentence on why the cluster has none."""
 
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -7,18 +8,39 @@ from orchestrator.cluster.connection import NoRoomError, check_capacity
 from orchestrator.cluster.job_spec import JobSpec
 
 
-def place(spec: JobSpec, name: str) -> Any:
-    """A placement group with room for every rank. Raises NoRoomError at once if no node can ever give it."""
+@dataclass(frozen=True)
+class Room:
+    """A placement group. lent: whether it belongs to the actor that asks, a trial of Ray Tune, and stays with it."""
+
+    group: Any
+    lent: bool = False
+
+    def bundle(self, rank: int) -> int:
+        """Which bundle a rank takes; -1, any that has room, where several gangs may share the group."""
+        return -1 if self.lent else rank
+
+    def give_back(self) -> None:
+        """Let others have it."""
+        import ray
+
+        if not self.lent:
+            ray.util.remove_placement_group(self.group)
+
+
+def place(spec: JobSpec, name: str) -> Room:
+    """Room for every rank. Raises NoRoomError at once if no node can ever give it."""
     import ray
 
+    if lent := ray.util.get_current_placement_group():
+        return Room(lent, lent=True)
     _check(spec)
-    group = ray.util.placement_group(_bundles(spec), strategy="PACK", name=name)
+    group = ray.util.placement_group(bundles(spec), strategy="PACK", name=name)
     try:
         _wait(group, spec)
     except BaseException:
         ray.util.remove_placement_group(group)
         raise
-    return group
+    return Room(group)
 
 
 def _wait(group: Any, spec: JobSpec) -> None:
@@ -49,7 +71,7 @@ def _check(spec: JobSpec) -> dict[str, float]:
     return resources
 
 
-def _bundles(spec: JobSpec) -> list[dict[str, float]]:
+def bundles(spec: JobSpec) -> list[dict[str, float]]:
     """What each rank needs where it stands."""
     needs = {"CPU": spec.cpus, **({"GPU": spec.gpus} if spec.gpus else {})}
     return [{**needs, pin: 0.001} for pin in spec.pins] or [needs] * spec.world_size

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from orchestrator.cluster.crew import Crew
 from orchestrator.cluster.job import Job, JobInfo
 from orchestrator.cluster.job_spec import JobSpec
 from orchestrator.cluster.patience import Patience
@@ -15,7 +16,7 @@ from orchestrator.side_by_side import side_by_side
 
 @contextmanager
 def job_and_replicas(
-    spec: JobSpec, replicas: int, patience: Patience | None = None, standby: Standby | None = None
+    spec: JobSpec, replicas: int, patience: Patience | None = None, standby: Standby | Crew | None = None
 ) -> Iterator[tuple[Job, list[Job]]]:
     """The job and its replicas, not yet started; all end with the block."""
     names = [f"{spec.name}/replica-{number}" for number in range(1, replicas + 1)]

@@ -49,6 +49,10 @@ class Standby:
             return None
         return gang
 
+    def left(self, gang: Gang) -> None:
+        """A training needs it no longer, and there is none after it."""
+        gang.end()
+
     def _prepare(self, spec: JobSpec, delay: float) -> None:
         if self._over.wait(delay):
             return

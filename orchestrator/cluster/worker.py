@@ -42,6 +42,13 @@ class Worker:
         self._open = ExitStack()
         self._metrics = RankMetrics(spec.name, rank)
 
+    def renew(self, spec: JobSpec) -> None:
+        """Leave the other ranks and forget the last job, for the next one."""
+        rank = self._rank
+        self._open.close()
+        self.__dict__.clear()
+        Worker.__init__(self, spec, rank)
+
     def whereabouts(self) -> Process:
         """This process, and that it writes its stack to its stderr when asked to by a signal."""
         import ray
