@@ -1,0 +1,1 @@
+"""Decides what runs where and at which learning rate, and remembers what happened."""

@@ -28,6 +28,7 @@ _EPILOG = """examples:
   orchestrate run task=image_classification lr=cosine lr.rate=0.01
   orchestrate run dry_run=true                     what would run, and at what cost
   orchestrate run -m lr=autolrs,cosine seed=1,2    several runs, one after another, and a table
+  orchestrate run --quiet                          one line, when it has ended
   orchestrate run evaluate=outputs/…/…             score a finished run
   orchestrate run --help                           every option of the configuration tree"""
 
@@ -108,11 +109,14 @@ def _run(overrides: Sequence[str]) -> int:
 
     folders: list[Path] = []
     statuses: list[int] = []
+    together: Path | None = None  # the folder of all runs, where there may be several
 
     def one(composed: DictConfig) -> None:
         """Called by Hydra for each run of the launch; never raises, for Hydra would tell of it in its own words."""
+        nonlocal together
+        together = _folder_of_all_runs()
         folders.append(_folder_of_this_run())
-        statuses.append(_one_run(composed, folders[-1]))
+        statuses.append(_one_run(composed, folders[-1], together))
         if statuses[-1] > _KILLED:
             sys.exit(statuses[-1])  # told to stop: the runs that would follow are not started
 
@@ -123,13 +127,21 @@ def _run(overrides: Sequence[str]) -> int:
         if len(statuses) < len(folders):  # not while composing, but in a run: a fault of ours, to be seen whole
             raise
         raise UserError(sentence_of_hydra(error)) from error
-    if len(folders) > 1 and (held := list(filter(_holds_a_run, folders))):
-        _show_comparison(held)
+    if together is not None and (held := list(filter(_holds_a_run, folders))):
+        _conclude(together, held, "FAILED" if any(statuses) else "FINISHED")
     return max(statuses, default=0)
 
 
+def _conclude(together: Path, runs: Sequence[Path], state: str) -> None:
+    from orchestrator.multirun import conclude
+
+    conclude(together, runs, state)
+
+
 def quoted(override: str) -> str:
-    """`topology=torus:shape=4x4` in quotes: in Hydra's grammar `=` and `(` have meanings of their own."""
+    """`topology=torus:shape=4x4` in quotes, for `=` and `(` mean something to Hydra; `--quiet` as an override."""
+    if override == "--quiet":
+        return "terminal=quiet"
     key, _, value = override.partition("=")
     bare = key == "topology" and not value.startswith(("'", '"'))
     return f"topology='{value}'" if bare and {"=", "("} & set(value) else override
@@ -147,7 +159,15 @@ def _folder_of_this_run() -> Path:
     return Path(HydraConfig.get().runtime.output_dir)
 
 
-def _one_run(composed: "DictConfig", folder: Path) -> int:
+def _folder_of_all_runs() -> Path | None:
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    hydra = HydraConfig.get()
+    return Path(hydra.sweep.dir).absolute() if hydra.mode is RunMode.MULTIRUN else None
+
+
+def _one_run(composed: "DictConfig", folder: Path, together: Path | None) -> int:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -156,7 +176,8 @@ def _one_run(composed: "DictConfig", folder: Path) -> int:
     try:
         composed.outputs = str(Path(composed.outputs).absolute())  # a run may be taken up from elsewhere
         values: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-        return _launch(config_from({**values, "search_paths": [str(Path.cwd())]}), folder)
+        values |= {"search_paths": [str(Path.cwd())], "parent": str(together) if together else None}
+        return _launch(config_from(values), folder)
     except (UserError, OmegaConfBaseException) as error:
         _remove_if_empty(folder, Path(composed.outputs))
         message = str(error) if isinstance(error, UserError) else sentence_of(error)

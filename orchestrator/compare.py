@@ -29,6 +29,7 @@ from orchestrator.summary import Summary, summarise
 from orchestrator.words import clock_text, loss_text, policy_name, task_name
 
 _FIGURE = "compare.png"
+_WIDE = 200  # columns of the table as a file
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,17 @@ class Run:
 
 
 def compare(folders: Sequence[Path], outputs: Path = Path("outputs"), console: Console | None = None) -> Path:
-    """Print the table and write the figure; returns the figure's path.
+    """Print the table, and write it and the figure; returns the figure's path.
 
     Without folders, every run under `outputs` takes part. UserError if there is none or one is no run folder.
     """
     console = console or Console(highlight=False)
     runs = read_runs(folders or find_runs(outputs))
-    console.print(comparison_table(runs))
+    table = comparison_table(runs)
+    console.print(table)
     path = outputs / _FIGURE if outputs.is_dir() else Path(_FIGURE)
+    with path.with_suffix(".txt").open("w", encoding="utf-8") as file:
+        Console(file=file, width=_WIDE).print(table)
     save_png(comparison_figure(runs, LIGHT), path)
     console.print(f"figure: {path}", soft_wrap=True)
     return path

@@ -114,10 +114,11 @@ class EvaluationConfig:
 
 @dataclass
 class TrackingConfig:
-    """Where MLflow keeps the run; `uri` null: nowhere."""
+    """Where MLflow keeps the run; `uri` null: nowhere. `model_megabytes`: the largest weights that go along; 0: none."""
 
     uri: str | None
     experiment: str
+    model_megabytes: float = 100.0
 
 
 @dataclass
@@ -154,6 +155,8 @@ class Config:
     tracking: TrackingConfig
     debug: DebugConfig
     snapshot_every_steps: int | None = None  # within stages; None: at their ends only
+    terminal: str = "auto"  # full, quiet, or auto: quiet where the run is one of several
+    parent: str | None = None  # the folder of several runs that this one belongs to
     overlap: OverlapConfig = field(default_factory=OverlapConfig)
     decide: DecideConfig = field(default_factory=DecideConfig)
     search_paths: list[str] = field(default_factory=list)  # where the person's own modules lie
@@ -348,6 +351,9 @@ def _check_ranges(config: Config) -> None:
     _require(cluster.gpus_per_worker in (0, 1), "cluster.gpus_per_worker", cluster.gpus_per_worker, "0 or 1")
     _require_one_of("precision", config.precision, "float32", "bfloat16", "float16")
     _require_one_of("overlap.mode", config.overlap.mode, "off", "searched")
+    _require_one_of("terminal", config.terminal, "auto", "full", "quiet")
+    megabytes = config.tracking.model_megabytes
+    _require(megabytes >= 0, "tracking.model_megabytes", megabytes, "0 or more")
     on_gpus = config.overlap.mode == "searched" and cluster.gpus_per_worker
     _require(not on_gpus, "cluster.gpus_per_worker", cluster.gpus_per_worker, "0, for overlap=searched works on CPUs")
     decide = config.decide

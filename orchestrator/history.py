@@ -125,7 +125,7 @@ def history(events: Sequence[Event]) -> History:
     story = History(resumed=sum(isinstance(event, RunResumed) for event in events))
     story.recoveries = [event for event in events if isinstance(event, Recovered)]
     for event in undisturbed(events):
-        _add(story, event)
+        append(story, event)
     if events and isinstance(events[-1], RunEnded):
         story.ended = events[-1]
     return story
@@ -193,7 +193,8 @@ def _identity(event: Event) -> Hashable:
     return None
 
 
-def _add(story: History, event: Event) -> None:
+def append(story: History, event: Event) -> None:
+    """Take the next event into account, which must undo none before it."""
     match event:
         case RunStarted():
             story.started = event
@@ -211,7 +212,7 @@ def _add(story: History, event: Event) -> None:
             story.found = event
         case ProbeRan():
             _stage(story, event.stage, event.first_step).probes.append(event)
-            _append(story, _probe_segment(event))
+            _add_steps(story, _probe_segment(event))
         case ArmTakenUp():
             story.segments = [_taken_up(segment, event) for segment in story.segments]
         case ForecastMade():
@@ -220,7 +221,7 @@ def _add(story: History, event: Event) -> None:
             _stage(story, event.choice.stage, _next_step(story)).choice = event.choice
         case StepsTrained():
             _stage(story, event.stage, event.first_step)
-            _append(story, Segment("train", event.stage, 0, event.first_step, [*event.rates], [*event.losses], []))
+            _add_steps(story, Segment("train", event.stage, 0, event.first_step, [*event.rates], [*event.losses], []))
         case Validated():
             story.validations.append(event)
         case Scored():
@@ -251,7 +252,7 @@ def _taken_up(segment: Segment, event: ArmTakenUp) -> Segment:
     return replace(segment, kind="train") if own else segment
 
 
-def _append(story: History, segment: Segment) -> None:
+def _add_steps(story: History, segment: Segment) -> None:
     """Chunks of one stage's training are one segment; every probe is its own."""
     last = story.segments[-1] if story.segments else None
     if last is not None and (last.kind, last.stage, segment.kind) == ("train", segment.stage, "train"):

@@ -1,9 +1,12 @@
 """Which plan the gradients follow: asked of the plan cache, which solves and verifies what it does not know."""
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from comm_plans.errors import PlansError
 from comm_plans.exports.svg import svg
+from comm_plans.files import write_atomically
 from comm_plans.live import LivePlans, plans_for
 from comm_plans.question import Question
 from orchestrator.cluster.nodes import link_matrices, link_speeds, living_nodes
@@ -25,6 +28,11 @@ class PlanChoice:
     plans: list[Json] = field(default_factory=list)
     pins: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    def save(self, path: Path) -> None:
+        """Write the plan of the gradients, if there is one, for `comm-plan` to look at."""
+        if self.plans:
+            write_atomically(path, json.dumps(self.plans[0], separators=(",", ":")).encode())
 
 
 def choose_plan(config: Config) -> PlanChoice:

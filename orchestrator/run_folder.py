@@ -10,6 +10,7 @@ from orchestrator.journal_file import JOURNAL
 
 RESULT = "result.json"
 WEIGHTS = "weights.safetensors"
+PLAN = "plan.json"
 SNAPSHOTS = "snapshots"
 _LONGEST = 1e10  # seconds
 

@@ -81,7 +81,12 @@ def lowered_text(event: RateLowered) -> str:
 
 def task_name(config: Json) -> str:
     """The task's class in snake case, as in result.json."""
-    return snake_case(str(part_of(config, "task").get("_target_", "task")).rsplit(".", 1)[-1])
+    return class_name(part_of(config, "task"), "task")
+
+
+def class_name(tree: Json, otherwise: str) -> str:
+    """The class of a `_target_` tree in snake case; `otherwise` where it names none."""
+    return snake_case(str(tree.get("_target_", otherwise)).rsplit(".", 1)[-1])
 
 
 def policy_name(config: Json) -> str:

@@ -12,8 +12,7 @@ from time import perf_counter
 from typing import TypeVar
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
@@ -22,7 +21,7 @@ from trainers.averaging import averaged, ready_to_step
 from trainers.communication import InTurn, Parallel, average_shards, data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
 from trainers.errors import GenerationError, OverlapError
-from trainers.frozen import changing, check_frozen, frozen, frozen_digest, trained
+from trainers.frozen import changing, frozen_digest, trained
 from trainers.generation.evaluation.options import LongContextOptions
 from trainers.generation.evaluation.text import OffersText
 from trainers.memory import memory
@@ -36,11 +35,12 @@ from trainers.overlap.training.partial_steps import steps_by_part
 from trainers.overlap.training.recording import Recording, record, trainable
 from trainers.random_state import seed_all
 from trainers.settings import AS_CONFIGURED, OptimizerSettings, Settings, samples_with
-from trainers.sharding import clip_gradients, cut, gathered, loss_scaler, made_whole, shards, whole_size
+from trainers.sharding import clip_gradients, gathered, loss_scaler, made_whole, shards, whole_size
 from trainers.snapshot import Snapshot
 from trainers.tasks.task import Batch, DataSet, Task
 from trainers.training_state import capture, reinstate, weights
 from trainers.validation import evaluation_mode, evenly_spaced, mean_scores
+from trainers.weights import load_weights
 
 __all__ = ["Trainer", "TrainerOptions"]
 
@@ -259,9 +259,7 @@ class Trainer:
 
     def load_weights(self, path: Path) -> None:
         """Take what `save_weights` wrote, to score it. RuntimeError or DataError where it is another model's."""
-        with safe_open(path, framework="pt") as file:
-            check_frozen(self.model, (file.metadata() or {}).get("frozen"))
-        self.model.load_state_dict(cut(self.model, load_file(path)) | frozen(self.model))
+        load_weights(self.model, path)
 
     def _evaluated(self) -> tuple[dict[str, float], list[str]]:
         metrics, samples = self._task.evaluate(self.model, self.step)

@@ -1,0 +1,1 @@
+"""Plans for others: MSCCL XML and pictures."""

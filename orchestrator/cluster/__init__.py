@@ -1,0 +1,1 @@
+"""Ray: connection, gang of workers, their failures, snapshots on disk."""

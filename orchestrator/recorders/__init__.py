@@ -1,0 +1,1 @@
+"""Listeners to a run's events: journal, terminal, report, MLflow, Ray's metrics."""

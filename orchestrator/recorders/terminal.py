@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 
 from rich.console import Console, RenderableType
-from rich.live import Live
 from rich.text import Text
 
 from orchestrator.events import (
@@ -35,6 +34,7 @@ from orchestrator.events import (
 from orchestrator.learning_rate.policy import Forecast
 from orchestrator.overlap_words import overlap_sentence
 from orchestrator.recorders import messages
+from orchestrator.recorders.live_line import LiveLine
 from orchestrator.recorders.progress import Progress
 from orchestrator.recorders.secrets import mask
 from orchestrator.words import lowered_text, recovered_text
@@ -57,7 +57,7 @@ class TerminalRecorder:
         self._progress.started = started
         self._forecasts: list[Forecast] = []
         self._decided = 0  # decisions shown so far
-        self._live: Live | None = None
+        self._line = LiveLine(self._console)
         self._shown = clock()
 
     def record(self, event: Event) -> None:
@@ -97,31 +97,19 @@ class TerminalRecorder:
             case ProbeRan() | StepsTrained() | Validated():
                 self._show_progress()
             case RunEnded():
-                self._stop()
+                self.close()
                 self._print(messages.end(event, self._progress.started))
 
     def close(self) -> None:
         """Give the terminal back."""
-        self._stop()
+        self._line.stop()
 
     def _print(self, content: RenderableType) -> None:
         self._console.print(content, soft_wrap=not self._console.is_terminal)  # a file's lines have no width
 
     def _show_progress(self) -> None:
         if self._console.is_terminal:
-            self._show_live()
+            self._line.show(self._progress.line())
         elif self._clock() - self._shown >= _PLAIN_SECONDS:
             self._shown = self._clock()
             self._print(Text(self._progress.line()))
-
-    def _show_live(self) -> None:
-        line = Text(self._progress.line(), no_wrap=True, overflow="ellipsis")
-        if self._live is None:
-            self._live = Live(line, console=self._console, transient=True, auto_refresh=False)
-            self._live.start()
-        self._live.update(line, refresh=True)
-
-    def _stop(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from orchestrator.events import JobReady, RateChosen, RunStarted
 from orchestrator.journal_file import read_journal
-from orchestrator.recorders.mlflow.operations import flat
+from orchestrator.recorders.mlflow.parameters import flat
 from orchestrator.recorders.terminal import TerminalRecorder
 
 RUN = read_journal(Path(__file__).parent.parent / "data" / "journal_autolrs.jsonl")

@@ -1,0 +1,1 @@
+"""Data sets in three splits, and whether they are whole."""

@@ -1,0 +1,1 @@
+"""Continuing texts: engine, paged key-value cache, scheduling, sampling."""

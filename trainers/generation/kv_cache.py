@@ -93,6 +93,7 @@ class PageTable:
 
 
 def pages_for(tokens: int) -> int:
+    """How many pages hold so many tokens."""
     return -(-tokens // PAGE)
 
 

@@ -1,0 +1,1 @@
+"""Models: transformers, networks for images and tables, published weights, adapters."""

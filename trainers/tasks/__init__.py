@@ -1,0 +1,1 @@
+"""What is learned: a model, data and a loss each."""

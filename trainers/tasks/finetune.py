@@ -10,11 +10,14 @@ from torch.nn.functional import cross_entropy
 from trainers.data.text import SPLITS, read_text
 from trainers.data.tokens import TokenSplit, split_tokens
 from trainers.data.windows import Windows
+from trainers.generation.engine import Engine
 from trainers.generation.evaluation.text import Text
+from trainers.generation.requests import Request
 from trainers.generation.tokenizer import Tokenizer
 from trainers.models.gguf import LoadedModel
 from trainers.models.lora import add_lora
 from trainers.models.lora_options import LoraOptions
+from trainers.tasks.answers import next_tokens, texts_of
 from trainers.tasks.task import Batch, Splits, Task
 from trainers.validation import evenly_spaced
 
@@ -91,6 +94,32 @@ class FineTune(Task):
             self._before = self._score(self._load().model.to(next(model.parameters()).device), windows)
         scores = {"perplexity": math.exp(loss) if loss < 700 else math.inf}
         return scores | {"bits_per_byte": self._bits(loss), "bits_per_byte_before": self._bits(self._before)}, []
+
+    def predict(self, model: nn.Module, inputs: Any, **options: Any) -> Any:
+        """Of texts: their continuations; of tokens (samples, time): probabilities (samples, vocabulary) of the next.
+
+        options: `max_new_tokens` of continuations, and their `temperature`, 0 for the likeliest tokens.
+        """
+        texts = texts_of(inputs)
+        if texts is None:
+            return next_tokens(model, inputs, self._loaded.context)
+        return self._continuations(texts, **options)
+
+    def _continuations(self, texts: list[str], max_new_tokens: int = 96, temperature: float = 0.0) -> list[str]:
+        """By the model that `build_model` gave, adapters included."""
+        room = self._loaded.context - max_new_tokens
+        prompts = [tuple(self.tokenizer.encode(text)[-room:]) for text in texts]
+        engine = Engine(
+            self._loaded.model,
+            max(map(len, prompts)) + max_new_tokens,
+            batch=len(prompts),
+            token_bytes=self.tokenizer.token_bytes,
+        )
+        asked = [
+            Request(prompt, max_new_tokens, temperature, seed=number, stop_tokens=self.tokenizer.ends)
+            for number, prompt in enumerate(prompts)
+        ]
+        return [done.text.decode(errors="replace") for done in engine.generate(asked)]
 
     def _windows(self, split: TokenSplit, wanted: int | None = None) -> Windows:
         chosen = evenly_spaced(len(split.starts), wanted).numpy()

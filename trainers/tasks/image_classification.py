@@ -1,13 +1,16 @@
 """Image classification: scikit-learn's digits, or MNIST-like data from a folder of IDX files."""
 
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import TensorDataset
 
 from trainers.data.images import LabelledImages, read_images
+from trainers.errors import DataError
 from trainers.models.convnet import ConvNet
 from trainers.tasks.classification import classification_metrics
 from trainers.tasks.task import Batch, ModelFactory, Splits, Task
@@ -38,6 +41,20 @@ class ImageClassification(Task):
     def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         images, labels = batch
         return classification_metrics(model(self._normalised(images)), labels)
+
+    def predict(self, model: nn.Module, inputs: Any, **options: Any) -> Any:
+        """The classes' probabilities (samples, classes) of images (samples, height, width) as bright as the data's.
+
+        Each may also be one row of height × width numbers, as tables have them. Raises DataError for other sizes.
+        """
+        height, width = self._parts["train"].images.shape[1:]
+        images = np.array(inputs, np.float32)
+        if images.shape[1:] not in ((height, width), (height * width,)):
+            raise DataError(
+                f"images of {self._data} are {height} × {width}, and the input has the shape {images.shape}."
+            )
+        logits: Tensor = model(self._normalised(torch.from_numpy(images.reshape(-1, height, width))))
+        return logits.softmax(-1).numpy()
 
     def _normalised(self, images: Tensor) -> Tensor:
         mean, deviation = self._brightness

@@ -1,6 +1,7 @@
 """Language modelling on the bytes of a text: the task of the main job."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from trainers.generation.evaluation.text import Text
 from trainers.generation.requests import Request
 from trainers.generation.tokenizer import ByteTokenizer
 from trainers.models.transformer import Transformer
+from trainers.tasks.answers import next_tokens, texts_of
 from trainers.tasks.task import Batch, ModelFactory, Splits, Task
 from trainers.validation import evenly_spaced
 
@@ -63,23 +65,44 @@ class LanguageModel(Task):
         assert isinstance(windows, Tensor)
         losses = [float(self.loss(model, part.to(device))) * len(part) for part in windows.split(8)]
         loss = sum(losses) / len(windows)
-        text = bytes(self._continue(model, windows[0, :PROMPT_BYTES].tolist())).decode(errors="replace")
+        prompt = windows[0, :PROMPT_BYTES].tolist()
+        text = bytes(self._continue(model, prompt, SAMPLE_BYTES, TEMPERATURE)).decode(errors="replace")
         return {"perplexity": math.exp(loss) if loss < 700 else math.inf}, [text]
 
-    def _continue(self, model: nn.Module, tokens: list[int]) -> list[int]:
-        """Tokens with sampled ones added; where the context is full, its second half is the next one's beginning."""
+    def predict(self, model: nn.Module, inputs: Any, **options: Any) -> Any:
+        """Of texts: each one's continuation; of bytes (samples, time): probabilities (samples, 256) of what follows.
+
+        options: `max_new_tokens` of continuations and their `temperature`, 0 for the likeliest bytes.
+        """
+        texts = texts_of(inputs)
+        if texts is None:
+            return next_tokens(model, inputs, self._context)
+        return [self._continued(model, text, **options) for text in texts]
+
+    def _continued(
+        self, model: nn.Module, text: str, max_new_tokens: int = SAMPLE_BYTES, temperature: float = 0.0
+    ) -> str:
+        prompt = list(text.encode())
+        return bytes(self._continue(model, prompt, max_new_tokens, temperature)[len(prompt) :]).decode(errors="replace")
+
+    def _continue(self, model: nn.Module, tokens: list[int], more: int, temperature: float) -> list[int]:
+        """Tokens with `more` added; where the context is full, its second half is the next one's beginning."""
         if not isinstance(model, Transformer):
-            return self._continue_any(model, tokens)
-        engine = Engine(model, self._context, batch=1)
-        while (left := PROMPT_BYTES + SAMPLE_BYTES - len(tokens)) > 0:
+            return self._continue_any(model, tokens, more, temperature)
+        engine, end = Engine(model, self._context, batch=1), len(tokens) + more
+        while (left := end - len(tokens)) > 0:
             recent = tuple(tokens[-max(self._context // 2, 1) :])
-            tokens = tokens + engine.generate([Request(recent, left, TEMPERATURE, seed=left)])[0].tokens
+            tokens = tokens + engine.generate([Request(recent, left, temperature, seed=left)])[0].tokens
         return tokens
 
-    def _continue_any(self, model: nn.Module, tokens: list[int]) -> list[int]:
+    def _continue_any(self, model: nn.Module, tokens: list[int], more: int, temperature: float) -> list[int]:
         """The same for a model of which no more is known than its logits: each token from a fresh pass."""
         device = next(model.parameters()).device
-        for _ in range(PROMPT_BYTES + SAMPLE_BYTES - len(tokens)):
-            logits = model(torch.tensor([tokens[-self._context :]], device=device))[0, -1]
-            tokens = [*tokens, int(torch.multinomial((logits.float() / TEMPERATURE).softmax(-1), 1))]
+        for _ in range(more):
+            logits = model(torch.tensor([tokens[-self._context :]], device=device))[0, -1].float()
+            tokens = [*tokens, int(_drawn(logits, temperature))]
         return tokens
+
+
+def _drawn(logits: Tensor, temperature: float) -> Tensor:
+    return torch.multinomial((logits / temperature).softmax(-1), 1) if temperature else logits.argmax()

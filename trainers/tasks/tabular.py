@@ -1,13 +1,16 @@
 """Tables: classification or regression on one of scikit-learn's sets."""
 
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import TensorDataset
 
-from trainers.data.tables import Table, is_regression, read_table
+from trainers.data.tables import Table, is_regression, read_table, read_whole
+from trainers.errors import DataError
 from trainers.models.mlp import Mlp
 from trainers.tasks.classification import classification_metrics
 from trainers.tasks.task import Batch, ModelFactory, Splits, Task
@@ -43,6 +46,20 @@ class Tabular(Task):
             return {}
         features, targets = batch
         return classification_metrics(model(features), targets)
+
+    def predict(self, model: nn.Module, inputs: Any, **options: Any) -> Any:
+        """Of rows (samples, features) in the set's own units: the classes' probabilities, or the number in its unit.
+
+        Raises DataError for rows of another length.
+        """
+        whole, rows = read_whole(self._data), np.array(inputs, np.float64)
+        if rows.shape[1:] != whole.features.shape[1:]:
+            raise DataError(
+                f"rows of {self._data} have {whole.features.shape[1]} numbers, and the input has the shape "
+                f"{rows.shape}; give one row a sample."
+            )
+        outputs = model(torch.from_numpy(whole.scale().standardised(rows)))
+        return whole.target_scale().restored(outputs[:, 0].numpy()) if self._regression else outputs.softmax(-1).numpy()
 
     @cached_property
     def _parts(self) -> dict[str, Table]:

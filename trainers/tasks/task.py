@@ -3,8 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 Batch = Tensor | tuple[Tensor, ...]
@@ -51,6 +53,14 @@ class Task(ABC):
     def evaluate(self, model: nn.Module, step: int) -> tuple[dict[str, float], list[str]]:
         """The task's own evaluation after `step` steps, on one rank alone: metrics, and samples for people to read."""
         return {}, []
+
+    def predict(self, model: nn.Module, inputs: Any, **options: Any) -> Any:
+        """What a trained model, in evaluation mode and without gradients, says of inputs as they come from outside.
+
+        Here: the model's output (samples, …) for numbers (samples, …), an array or a table, as float32. A task that
+        prepares its data, or answers in other words, says so here; `options` are its own.
+        """
+        return model(torch.from_numpy(np.array(inputs, np.float32))).numpy()
 
     def measurements(self, model: nn.Module) -> dict[str, float]:
         """Numbers about the training steps since the last call, this rank's own; every rank gives the same names."""

@@ -1,16 +1,14 @@
-"""What an event means to MLflow: metrics against the real step, parameters written once, tags, texts.
+"""What an event means to MLflow: metrics against the real step and against all steps, parameters, tags, texts.
 
 The learning rate is a metric, never a parameter, for MLflow lets no parameter change. Infinite values are left out:
 MLflow would store them as 1.8e308.
 """
 
-import json
 import math
-import re
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator.all_steps import AllSteps
 from orchestrator.decide.words import chosen_text
 from orchestrator.events import (
     ArmTakenUp,
@@ -35,28 +33,30 @@ from orchestrator.events import (
     Validated,
 )
 from orchestrator.overlap_words import overlap_result
+from orchestrator.recorders.mlflow.parameters import configuration, legal
 from orchestrator.recorders.mlflow.spool import Operation
-from orchestrator.recorders.secrets import mask_all
 
 Point = tuple[str, float, int, int]  # key, value, milliseconds since the epoch, step
 
-_LONGEST_PARAMETER = 6000  # MLflow cuts silently; we cut and say so
-_LONGEST_KEY = 200  # MLflow takes 250, a prefix included
-
 
 class Operations:
-    """Turns one run's events into operations; remembers the step for events that have none of their own."""
+    """Turns one run's events into operations; remembers the step for events that have none of their own.
 
-    def __init__(self) -> None:
+    earlier: the events of the processes before this one.
+    """
+
+    def __init__(self, earlier: Sequence[Event] = ()) -> None:
         self._step = self._recoveries = 0
         self._rate: float | None = None
+        self._all_steps = AllSteps(earlier)
 
     def of(self, event: Event) -> list[Operation]:
         """What to send for one event."""
         now = int(time.time() * 1000)
+        self._all_steps.note(event)
         match event:
             case RunStarted():
-                return _configuration(event)
+                return configuration(event)
             case RunResumed():
                 self._step = event.step
                 return [{"op": "tags", "values": {"resumed_at_step": str(event.step)}}]
@@ -76,9 +76,9 @@ class Operations:
             case Decided():
                 return _decided(event, now)
             case StepsTrained() | ArmTakenUp():
-                return [_metrics(self._steps(event, now))]
+                return [_metrics([*self._steps(event, now), *self._train_losses(event, now)])]
             case Validated():
-                return [_metrics(_prefixed(event.split, event.metrics, now, event.step))]
+                return [_metrics([*_prefixed(event.split, event.metrics, now, event.step), *self._loss(event, now)])]
             case Measured():
                 return [_metrics((name, value, now, event.step) for name, value in event.metrics.items())]
             case Scored():
@@ -105,43 +105,19 @@ class Operations:
             self._rate = rate
         self._step = event.first_step + len(event.rates)
 
+    def _train_losses(self, event: StepsTrained | ArmTakenUp, now: int) -> Iterable[Point]:
+        return (("all_steps/train_loss", loss, now, step) for step, loss in self._all_steps.train_losses(event))
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """A nested configuration as MLflow parameters: `{"lr": {"low": 1}}` becomes `{"lr.low": "1"}`."""
-    parameters: dict[str, str] = {}
-    for key, value in values.items():
-        name = f"{prefix}{legal(str(key))}"[:_LONGEST_KEY]
-        if isinstance(value, Mapping) and value:
-            parameters.update(flat(value, f"{name}."))
-        else:
-            parameters[name] = _shortened(value if isinstance(value, str) else json.dumps(value))
-    return parameters
-
-
-def legal(name: str) -> str:
-    """The name with what MLflow refuses replaced by an underscore."""
-    return re.sub(r"[^\w\-. :]", "_", name).replace("..", "__").strip(".")[:_LONGEST_KEY] or "_"
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST_PARAMETER:
-        return text
-    note = f" … ({len(text)} characters)"
-    return text[: _LONGEST_PARAMETER - len(note)] + note
-
-
-def _configuration(event: RunStarted) -> list[Operation]:
-    config: Json = mask_all(event.config)
-    return [
-        {"op": "params", "values": flat(config)},
-        {"op": "text", "file": "configuration.json", "text": json.dumps(config, indent=2)},
-        _tags(run=event.run_id),
-    ]
+    def _loss(self, event: Validated, now: int) -> Iterable[Point]:
+        if event.split == "validation":
+            step, loss = self._all_steps.validation_loss(event)
+            yield "all_steps/validation_loss", loss, now, step
 
 
 def _plan(event: PlanChosen) -> list[Operation]:
     tags = _tags(plan=event.source, plan_key=event.key, plan_algbw=event.algbw, plan_network=event.network)
-    return [tags, {"op": "text", "file": "plan.svg", "text": event.picture}] if event.picture else [tags]
+    picture = [{"op": "text", "file": "plan.svg", "text": event.picture}] if event.picture else []
+    return [tags, *picture, {"op": "params", "values": {"plan": event.network or "none"}}]
 
 
 def _communication(event: CommunicationMeasured, now: int) -> list[Operation]:

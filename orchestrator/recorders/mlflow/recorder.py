@@ -2,21 +2,22 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.events import Event, RunEnded
+from orchestrator.names import short_name
+from orchestrator.recorders.mlflow.environment import environment
+from orchestrator.recorders.mlflow.model import model_operation
 from orchestrator.recorders.mlflow.operations import Operations
 from orchestrator.recorders.mlflow.replay import replay
 from orchestrator.recorders.mlflow.spool import SPOOL, Operation, Spool
 from orchestrator.recorders.mlflow.store import Store, checked_uri
 from orchestrator.recorders.secrets import mask
 
-_ARTIFACTS = (
-    "result.json",
-    "report.html",
-    "figures/*.png",
-)  # what other recorders and the launch wrote into the folder
+# What other recorders and the launch wrote into the folder of a run, or of several.
+_ARTIFACTS = ("result.json", "report.html", "figures/*.png", "plan.json", "compare.png", "compare.txt")
 _DELIVERY_SECONDS = 2.0
 _LONGEST_PAUSE = 20.0
 _HEARTBEAT_SECONDS = 30.0
@@ -27,16 +28,32 @@ class MlflowRecorder:
 
     A folder that already has an MLflow run goes on with that one. Close this recorder last: it uploads what the others
     wrote. `outputs` is searched for runs whose end MLflow has not heard of yet.
+    earlier: the run's events of other processes. parent: the folder of several runs that this one belongs to.
+    model_megabytes: the largest weights that go along as an MLflow model; 0: none.
     """
 
-    def __init__(self, folder: Path, uri: str, experiment: str, outputs: Path, close_seconds: float = 20.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        uri: str,
+        experiment: str,
+        outputs: Path,
+        close_seconds: float = 20.0,
+        *,
+        earlier: Sequence[Event] = (),
+        parent: str | None = None,
+        model_megabytes: float = 0.0,
+    ) -> None:
         self._store = Store(checked_uri(uri))
         self._spool = Spool(folder.absolute())
-        self._spool.keep(uri=mask(self._store.uri), experiment=experiment)
-        self._experiment = experiment
+        self._experiment = short_name(experiment)
+        self._spool.keep(
+            uri=mask(self._store.uri), experiment=self._experiment, **({"parent": parent} if parent else {})
+        )
         self._outputs = outputs.absolute()
         self._close_seconds = close_seconds
-        self._operations = Operations()
+        self._model_megabytes = model_megabytes
+        self._operations = Operations(earlier)
         self._state = "FAILED"  # of a run that closes without having said how it ended
         self._lost = 0
         self._trouble: str | None = None
@@ -58,6 +75,9 @@ class MlflowRecorder:
         for pattern in _ARTIFACTS:
             for path in sorted(self._spool.folder.glob(pattern)):
                 self._append({"op": "artifact", "file": str(path.relative_to(self._spool.folder))})
+        if self._state == "FINISHED":
+            for operation in model_operation(self._spool.folder, self._model_megabytes):
+                self._append(operation)
         self._append({"op": "status", "state": self._state})
         self._closing.set()
         self._thread.join(self._close_seconds)
@@ -85,6 +105,7 @@ class MlflowRecorder:
 
     def _carry(self) -> None:
         """The thread: deliver now and then until closed; after a failure wait longer each time."""
+        self._append({"op": "environment", "found": environment(Path.cwd())})
         pause = _DELIVERY_SECONDS
         beaten = time.monotonic()
         while True:

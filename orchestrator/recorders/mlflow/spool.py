@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestrator.recorders.appending import append_line, open_for_appending
 
-Operation = dict[str, Any]  # {"op": params | metrics | tags | text | artifact | status, …}, see operations.py
+Operation = dict[str, Any]  # {"op": KIND, …}; Store has a _send_KIND for each
 
 SPOOL = "mlflow_spool.jsonl"
 _STATE = "mlflow.json"
@@ -45,7 +45,7 @@ class Spool:
         return run_id
 
     def keep(self, **values: str) -> None:
-        """Note `run_id`, `uri`, `experiment`, `name` for whoever delivers later."""
+        """Note `run_id`, `uri`, `experiment`, `parent` for whoever delivers later."""
         self._state.update(values)
         self._write_state()
 

@@ -1,6 +1,7 @@
 """The only file that talks to MLflow. Everything in it may block or raise; it runs in a background thread."""
 
 import fcntl
+import json
 import logging
 import os
 import socket
@@ -9,10 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from orchestrator.errors import UserError
+from orchestrator.names import short_name
 from orchestrator.processes import lives, this_process
+from orchestrator.recorders.mlflow.model import MODEL, save_model
 from orchestrator.recorders.mlflow.spool import Operation, Spool
 
 _SQLITE = "sqlite:///"
@@ -24,6 +28,7 @@ _ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # a dead server costs 0.1 s instead of 45
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "3",
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 _FINAL_REFUSALS = {"INVALID_PARAMETER_VALUE", "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "BAD_REQUEST"}
@@ -53,7 +58,7 @@ class Store:
     def attach(self, spool: Spool, experiment: str) -> None:
         """Give a run folder its MLflow run, made if need be, set to RUNNING; its id is noted in the spool."""
         with self._alone():
-            run_id = spool.run_id or self._run_of(spool.folder, experiment)
+            run_id = spool.run_id or self._run_of(spool.folder, experiment, spool.noted("parent"))
             spool.keep(run_id=run_id)
             self._log_tags(run_id, _process_tags())
             self._client.update_run(run_id, status="RUNNING")
@@ -109,14 +114,16 @@ class Store:
         client.search_experiments(max_results=1)  # makes the schema of a new database, or finds nobody there
         self._client = client
 
-    def _run_of(self, folder: Path, experiment: str) -> str:
-        """The run made for this folder earlier, though its id got lost, or a new one."""
+    def _run_of(self, folder: Path, experiment: str, parent: str | None = None) -> str:
+        """The run made for this folder earlier, though its id got lost, or a new one, below that of a parent folder."""
         experiment_id = self._experiment(experiment)
         tag = str(folder).replace("'", "_")  # a filter has no way to quote it
         runs = self._client.search_runs([experiment_id], f"tags.`orchestrator.folder` = '{tag}'")
         if runs:
             return str(runs[0].info.run_id)
         tags = {"orchestrator.folder": tag, **_process_tags()}  # from the first moment on: it may be killed at any
+        if parent is not None:
+            tags["mlflow.parentRunId"] = self._run_of(Path(parent), experiment)
         return str(self._client.create_run(experiment_id, run_name=_run_name(folder), tags=tags).info.run_id)
 
     def _experiment(self, name: str) -> str:
@@ -166,6 +173,25 @@ class Store:
                 parent = Path(operation["file"]).parent
                 self._client.log_artifact(run_id, str(path), None if parent == Path() else str(parent))
 
+    def _send_name(self, run_id: str, operations: Sequence[Operation], _: Path) -> None:
+        self._client.update_run(run_id, name=operations[-1]["name"])
+
+    def _send_environment(self, run_id: str, operations: Sequence[Operation], _: Path) -> None:
+        found = operations[-1]["found"]
+        self._client.log_text(run_id, json.dumps(found, indent=2), "environment.json")
+        if isinstance(found["git"], dict):
+            self._client.set_tag(run_id, "mlflow.source.git.commit", found["git"]["commit"])
+
+    def _send_model(self, run_id: str, operations: Sequence[Operation], folder: Path) -> None:
+        with TemporaryDirectory() as place:
+            try:
+                save_model(folder, Path(place) / MODEL)
+            except Exception as error:  # of a folder that was changed: nothing that passes, so the end goes on
+                self._log_tags(run_id, {"orchestrator.model": f"not kept: {error}"})
+                return
+            self._client.log_artifacts(run_id, str(Path(place) / MODEL), MODEL)
+            self._log_tags(run_id, {"orchestrator.model": "of the last step"})
+
     def _send_status(self, run_id: str, operations: Sequence[Operation], _: Path) -> None:
         self._client.set_terminated(run_id, operations[-1]["state"])
 
@@ -202,5 +228,5 @@ def _is_orphan(tags: dict[str, str]) -> bool:
 
 
 def _run_name(folder: Path) -> str:
-    """The last two parts of Hydra's run folder, a day and a time or a sweep and its number."""
-    return "/".join(folder.parts[-2:])
+    """Until it is known by its own: the last two parts of Hydra's folder, a day and a time or a sweep and a number."""
+    return short_name("/".join(folder.parts[-2:]))

@@ -1,0 +1,1 @@
+"""Scores of language models at long context, and of ways to attend."""

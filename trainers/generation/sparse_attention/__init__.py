@@ -1,0 +1,1 @@
+"""Ways to attend that read only a part of the keys."""

@@ -4,6 +4,7 @@ from trainers.errors import GenerationError
 
 
 def check_target(target: float) -> None:
+    """Raise GenerationError for what is no share of attention mass."""
     if not 0 < target <= 1:
         raise GenerationError(
             f"The target mass is {target}; give a share of the attention mass in (0, 1], such as 0.9."
@@ -11,5 +12,6 @@ def check_target(target: float) -> None:
 
 
 def check_budget(budget: int, least: int) -> None:
+    """Raise GenerationError for fewer tokens than the method reads at least."""
     if budget < least:
         raise GenerationError(f"The budget is {budget} tokens a key-value head; this method reads at least {least}.")
