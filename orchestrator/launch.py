@@ -17,6 +17,7 @@ from orchestrator.events import Recorder, RunEnded, RunStarted
 from orchestrator.journal_file import JOURNAL, read_journal
 from orchestrator.learning_rate import make_policy
 from orchestrator.long_context import check_long_context
+from orchestrator.names import LONGEST_RUN, short_name
 from orchestrator.outcome import carried_through
 from orchestrator.recorders.mlflow.store import checked_uri
 from orchestrator.recording import Recording
@@ -35,7 +36,7 @@ def launch(config: Config, folder: Path, listeners: Sequence[Recorder] = (), cre
     _check_beforehand(config)
     with Recording(config, folder, listeners) as recording:
         values = config.to_json()
-        run_id = f"{task_name(values)}-{policy_name(values)}-{uuid.uuid4().hex[:8]}"
+        run_id = short_name(f"{task_name(values)}-{policy_name(values)}-{uuid.uuid4().hex[:8]}", LONGEST_RUN)
         cost = make_policy(config.lr, config.steps, config.seed).cost()
         recording.emit(RunStarted(run_id, str(folder), values, asdict(cost), time()))
         return carried_through(config, folder, recording, run_id, crew)

@@ -14,6 +14,7 @@ from orchestrator.events import Decided, Event, Recorder, RunStarted, Warned
 from orchestrator.journal_file import JOURNAL
 from orchestrator.recorders.journal import Journal, read_journal
 from orchestrator.recorders.mlflow import MlflowRecorder
+from orchestrator.recorders.quiet import QuietRecorder
 from orchestrator.recorders.ray_metrics import RayMetricsRecorder
 from orchestrator.recorders.report import ReportRecorder
 from orchestrator.recorders.terminal import TerminalRecorder
@@ -27,14 +28,22 @@ class Recording:
     """
 
     def __init__(self, config: Config, folder: Path, listeners: Sequence[Recorder] = ()) -> None:
+        self.folder = folder
         self._journal = Journal(folder / JOURNAL)
         self.events: list[Event] = read_journal(folder / JOURNAL)
         self._mlflow: MlflowRecorder | None = None
         if config.tracking.uri is not None:
-            outputs = Path(config.outputs)
-            self._mlflow = MlflowRecorder(folder, config.tracking.uri, config.tracking.experiment, outputs)
+            self._mlflow = MlflowRecorder(
+                folder,
+                config.tracking.uri,
+                config.tracking.experiment,
+                Path(config.outputs),
+                earlier=self.events,
+                parent=config.parent,
+                model_megabytes=config.tracking.model_megabytes,
+            )
         # MLflow comes last: when it closes it uploads what the others wrote.
-        terminal = TerminalRecorder(started=_beginning(self.events, folder))
+        terminal = _terminal(config, _beginning(self.events, folder))
         metrics = RayMetricsRecorder(self.events, self._journal.seconds)
         own: list[Recorder | None] = [ReportRecorder(folder, self.events), terminal, metrics, self._mlflow]
         self._listeners: list[Recorder] = [*(listener for listener in own if listener is not None), *listeners]
@@ -81,6 +90,12 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _terminal(config: Config, started: RunStarted | None) -> Recorder:
+    """What a person sees; runs of one launch make a table, if nothing else is asked for."""
+    quiet = config.terminal == "quiet" or (config.terminal == "auto" and config.parent is not None)
+    return QuietRecorder(started=started) if quiet else TerminalRecorder(started=started)
 
 
 def _beginning(events: list[Event], folder: Path) -> RunStarted | None:

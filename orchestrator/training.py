@@ -33,7 +33,7 @@ from orchestrator.overlapping import overlap
 from orchestrator.plan_choice import PlanChoice, choose_plan
 from orchestrator.recording import Recording
 from orchestrator.recovery import Recovery
-from orchestrator.run_folder import SNAPSHOTS, WEIGHTS
+from orchestrator.run_folder import PLAN, SNAPSHOTS, WEIGHTS
 from orchestrator.saving import Saving
 from orchestrator.taking_up import take_up
 
@@ -120,6 +120,7 @@ def _jobs(
     for remark in () if deciding.tries("communication") else choice.remarks:
         recording.emit(Warned(remark))
     recording.emit(choice.event)
+    choice.save(recording.folder / PLAN)
     return job_and_replicas(job_spec(config, run_id, choice), probe_replicas(config), patience, standby)
 
 
