@@ -18,7 +18,7 @@ from trainers.overlap.training.buckets import Bucket
 from trainers.overlap.training.graph import step_graph
 from trainers.overlap.training.layout import BucketLayout, Layout, serial
 from trainers.overlap.training.partial_steps import PartialSteps, steps_by_part
-from trainers.overlap.training.planning import order_of, simple_orders
+from trainers.overlap.training.planning import fastest, order_of, simple_orders
 from trainers.overlap.training.profile import StepProfile, slowest
 from trainers.overlap.training.recording import record, trainable
 
@@ -184,3 +184,9 @@ def test_simple_orders_send_some_buckets_later_and_the_last_of_them_first():
     assert (0, 2, 4, 5, 3, 1) in orders
     assert (0, 1, 3, 4, 5, 2) in orders
     assert all(sorted(order) == list(range(6)) for order in orders)
+
+
+def test_a_layout_is_followed_only_where_it_is_clearly_faster() -> None:
+    assert fastest({"serial": 1.0, "ddp": 1.1, "4 equal buckets": 0.96}) == "4 equal buckets"
+    assert fastest({"serial": 1.0, "ddp": 1.1, "4 equal buckets": 0.98}) == "serial"
+    assert fastest({"serial": 1.0, "ddp": 0.97, "4 equal buckets": 0.95}) == "ddp"

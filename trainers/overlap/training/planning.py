@@ -1,8 +1,8 @@
 """From a trainer to the layout that its steps will follow: recorded, measured, agreed on, searched, and tried out.
 
 Rank 0 searches; the others check that what it found fits the step that they have, and all vote. Then the layouts
-found, one sum after the backward pass, and DDP take steps in turn, and the fastest is followed: it was never slower
-than the others here.
+found, one sum after the backward pass, and DDP take steps in turn, and the fastest is followed: a layout only if it is
+faster than both others by more than the trial's noise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from trainers.sharding import shards
 SECONDS = 1.5  # of search for each layout that is tried out
 STEPS = 3  # of each way in a round of the trial
 LEFT_OUT = (2, 3, 4, 5)  # each so-many-th bucket, in simple launch orders
-FEWEST, MOST, TRIAL_SECONDS = 2, 5, 20.0  # rounds: as many as fit into so many seconds
+FEWEST, MOST, TRIAL_SECONDS = 2, 9, 20.0  # rounds: as many as fit into so many seconds
+CLEARLY = 0.03  # share of a step that a layout must save
+SIMPLE = ("serial", "ddp")
 Buckets = tuple[BucketLayout, ...]
 _numbers = count()  # of the plannings of this process; all ranks are at the same one
 
@@ -75,7 +77,7 @@ class _Planning:
         profile = self._profile(recording, blocks, sizes)
         found = self._finalists(profile, blocks)
         seconds = self._trial(found, blocks)
-        chosen = min(seconds, key=lambda way: median(seconds[way]))
+        chosen = fastest({way: median(samples) for way, samples in seconds.items()})
         return self._decided(profile, found, chosen, seconds, blocks)
 
     def _profile(self, recording: Recording, blocks: Blocks, sizes: dict[str, int]) -> StepProfile:
@@ -128,7 +130,8 @@ class _Planning:
         ways: dict[str, Layout | None] = {"serial": serial(blocks.all), "ddp": None}
         ways |= {name: each.layout for name, each in found.items()}
         distributed = InTurn(data_parallel(self._subject.model))
-        self._subject.steps(distributed, 1)  # DDP regroups its gradients after its first
+        for layout in ways.values():  # DDP regroups its gradients after its first step, others touch new memory
+            self._seconds_a_step(self._subject.pipeline(layout) if layout else distributed, 1)
         rounds: list[dict[str, float]] = []
         while len(rounds) < FEWEST or len(rounds) < min(MOST, TRIAL_SECONDS / (STEPS * sum(rounds[0].values()))):
             own = {
@@ -139,11 +142,11 @@ class _Planning:
             rounds.append({name: max(rank[name] for rank in said) for name in ways})
         return {name: [each[name] for each in rounds] for name in ways}
 
-    def _seconds_a_step(self, way: Parallel) -> float:
+    def _seconds_a_step(self, way: Parallel, steps: int = STEPS) -> float:
         dist.barrier()
         begun = perf_counter()
-        self._subject.steps(way, STEPS)
-        seconds = (perf_counter() - begun) / STEPS
+        self._subject.steps(way, steps)
+        seconds = (perf_counter() - begun) / steps
         way.close()
         return seconds
 
@@ -180,6 +183,13 @@ class _Planning:
             timelines=timelines,
             rejected=profile.rejected,
         )
+
+
+def fastest(seconds: dict[str, float]) -> str:
+    """The way to follow, by seconds of a step: the better simple one, unless another is clearly faster."""
+    simple = min(SIMPLE, key=lambda way: seconds[way])
+    best = min(seconds, key=lambda way: seconds[way])
+    return best if seconds[best] < (1 - CLEARLY) * seconds[simple] else simple
 
 
 def simple_orders(count: int) -> Iterator[tuple[int, ...]]:
