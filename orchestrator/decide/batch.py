@@ -70,14 +70,13 @@ def _taken(bench: Bench, best: _Better, seconds: float, evidence: dict[str, floa
 
 def _trials(bench: Bench) -> Iterator[tuple[int, float]]:
     """Batches and the seconds of a step with them: larger ones while samples a second rise, else a smaller one."""
-    size, best, spent = bench.config.batch_size, bench.seconds, 0.0
+    size, best = bench.config.batch_size, bench.seconds
     held, free = bench.job.memory()
     while size < LARGEST * bench.config.batch_size:
         size, cost = 2 * size, 2 * best * (STEPS + 1)
-        if not _fits(bench, size, held, free) or not bench.budget.allows(spent + cost, bench.run_seconds / 2):
+        if not _fits(bench, size, held, free) or not bench.budget.allows(cost, bench.run_seconds / 2):
             return
         seconds = _tried(bench, size)
-        spent += seconds * (STEPS + 1)
         yield size, seconds
         if seconds > 2 * best / RISE:
             break

@@ -60,18 +60,20 @@ class Tryable(Protocol):
 class Bench:
     """`job` is tried out; what is decided is done on its `replicas` too.
 
-    seconds: of a step as things stand; exposed: of these, those in which ranks wait for one another's gradients.
+    begun: when deciding did, by the monotonic clock. seconds: of a step as things stand; exposed: of these, those in
+    which ranks wait for one another's gradients.
     """
 
     config: Config
     job: Tryable
     replicas: Sequence[Tryable]
+    begun: float
     seconds: float
     exposed: float
     budget: Budget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.run_seconds, self.config.decide.seconds)
+        self.budget = Budget(self.begun, self.run_seconds, self.config.decide.seconds)
 
     @property
     def jobs(self) -> Sequence[Tryable]:
@@ -95,7 +97,6 @@ class Bench:
     def follow(self, event: Decided) -> None:
         """Go on from what was decided."""
         self.config = changed(self.config, event.chosen)
-        self.budget.spent += event.seconds
         self.budget.saved += self.run_seconds * (event.gain - 1)
 
 

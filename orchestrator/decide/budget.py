@@ -1,6 +1,7 @@
 """What deciding may cost: little where it gains nothing, more where it has gained already."""
 
 from dataclasses import dataclass
+from time import monotonic
 
 SHARE = 0.03  # of the run, that deciding may take where it gains nothing
 REINVESTED = 0.5  # of what decisions have saved, that further ones may take
@@ -9,18 +10,21 @@ WORTH = 0.5  # of what a decision may save at best, that it may cost: it mostly 
 
 @dataclass
 class Budget:
-    """Seconds. limit: as configured; None: SHARE of the `run`, and REINVESTED of what has been `saved`."""
+    """Seconds, since deciding `begun` by the monotonic clock.
 
+    limit: as configured; None: SHARE of the `run`, and REINVESTED of what has been `saved`.
+    """
+
+    begun: float
     run: float
     limit: float | None = None
-    spent: float = 0.0
     saved: float = 0.0
 
     @property
     def left(self) -> float:
         """What may still be spent."""
         usual = SHARE * self.run + REINVESTED * self.saved
-        return (usual if self.limit is None else self.limit) - self.spent
+        return (usual if self.limit is None else self.limit) - (monotonic() - self.begun)
 
     def allows(self, cost: float, saving: float) -> bool:
         """Whether something may be measured that takes `cost` and may save so much at best."""

@@ -61,11 +61,13 @@ class Deciding:
 
         search: finds a pipeline for the workers, and lets them follow.
         """
-        bench = self._bench(job, replicas)
+        begun = monotonic()
+        bench = self._bench(job, replicas, begun)
         for what in self._open:
-            begin = monotonic()
             finding = self._finding(what, bench, search)
-            event = _effective(finding, self._config).decided(what, monotonic() - begin)
+            ended = monotonic()
+            event = _effective(finding, self._config).decided(what, ended - begun)
+            begun = ended
             self._config = changed(self._config, event.chosen)
             if bench is not None:
                 bench.follow(event)
@@ -74,19 +76,17 @@ class Deciding:
             emit(event)
         return self._config
 
-    def _bench(self, job: Tryable, replicas: Sequence[Tryable]) -> Bench | None:
+    def _bench(self, job: Tryable, replicas: Sequence[Tryable], begun: float) -> Bench | None:
         """None where nothing is to be tried."""
         if not any(map(self.tries, _TRIED)):
             return None
-        begin, config = monotonic(), self._config
+        config = self._config
         if self.tries("communication") and self.choice.plans:
             for each in (job, *replicas):
                 each.go_by_plan_from(None)
         seconds = median(job.trial_seconds(STEPS))
         alone = median(job.trial_seconds(STEPS, together=False)) if config.cluster.workers > 1 else seconds
-        bench = Bench(config, job, replicas, seconds, max(0.0, seconds - alone))
-        bench.budget.spent = monotonic() - begin
-        return bench
+        return Bench(config, job, replicas, begun, seconds, max(0.0, seconds - alone))
 
     def _finding(self, what: str, bench: Bench | None, search: Search) -> Finding:
         if what == "rate":
