@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from orchestrator.errors import UserError
+from orchestrator.word_files import expanded
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -33,6 +34,14 @@ _EPILOG = """examples:
   orchestrate run --help                           every option of the configuration tree"""
 
 
+_SWEEP_EPILOG = """search:  bayes (if nothing else is said), random, grid, asha, pb2
+ranges:  lr.rate=1e-4..1e-1  log(1e-3,1)  even(0,1)  1e-4..1e-1/4 (four values)  [32,64,128]  lr=[autolrs,cosine]
+
+  orchestrate sweep task=tabular lr=cosine trials=20 'lr.rate=1e-4..1e-1' 'batch_size=[32,64,128]' seed=1
+  orchestrate resume SWEEP_FOLDER                  go on after any kill
+  orchestrate run @SWEEP_FOLDER/best.yaml          the winner once more"""
+
+
 def main() -> NoReturn:
     """Entry point of the console script."""
     try:
@@ -47,7 +56,9 @@ def main() -> NoReturn:
 
 def _dispatch(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
-        return _run(arguments[1:])
+        return _run(expanded(arguments[1:]))
+    if arguments[:1] == ["sweep"] and not {"-h", "--help"} & set(arguments):
+        return _sweep(expanded(arguments[1:]))
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     return command(options)
@@ -62,6 +73,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("run", help="train; takes configuration overrides such as task=tabular seed=3")
+
+    commands.add_parser(
+        "sweep",
+        help="search for the best values of any keys over many runs, as in lr.rate=1e-4..1e-1",
+        description="orchestrate sweep [search=NAME] [trials=N] KEY=RANGE … [KEY=VALUE …]",
+        epilog=_SWEEP_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
     resume = commands.add_parser("resume", help="go on with a run that was interrupted")
     resume.add_argument("folder", type=Path, metavar="RUN_FOLDER")
@@ -201,7 +220,17 @@ def _launch(config: "Config", folder: Path) -> int:
     return launch(config, folder)
 
 
+def _sweep(words: Sequence[str]) -> int:
+    from orchestrator.sweep.command import sweep
+
+    return sweep(words)
+
+
 def _resume(options: argparse.Namespace) -> int:
+    if (options.folder / "sweep.json").is_file():
+        from orchestrator.sweep.command import resume_sweep
+
+        return resume_sweep(options.folder, options.grants)
     from orchestrator.launch import resume
 
     return resume(options.folder, options.grants)

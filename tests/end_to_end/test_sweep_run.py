@@ -1,0 +1,97 @@
+"""`orchestrate sweep` as a person runs it: finished, killed and resumed, its best launched again, mistakes told."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import killed_when, orchestrate
+
+SMALL = ["task=tabular", "lr=cosine", "tracking=none", "steps=40", "cluster.workers=1", "lr.rate=1e-4..1e-1"]
+
+
+def place(folder: Path) -> str:
+    return f"hydra.sweep.dir={folder / 'sweep'}"
+
+
+def table(folder: Path) -> list[dict[str, str]]:
+    with (folder / "sweep" / "results.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def events(folder: Path) -> Iterator[list[dict[str, Any]]]:
+    """Of each trial."""
+    for path in sorted((folder / "sweep" / "trials").glob("*/journal.jsonl")):
+        yield [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_a_sweep_finds_the_best_and_launches_it_again(tmp_path: Path) -> None:
+    ended = orchestrate(
+        tmp_path, "sweep", *SMALL, "optimizer=[adamw,sgd]", "trials=4", "search=random", place(tmp_path)
+    )
+    assert ended.returncode == 0, ended.stderr
+    rows = table(tmp_path)
+    assert [row["state"] for row in rows] == ["FINISHED"] * 4
+    best = min(rows, key=lambda row: float(row["validation_loss"]))
+    assert ended.stdout.count("trial ") >= 4
+    assert (tmp_path / "sweep" / "sweep.png").stat().st_size > 1000
+    again = orchestrate(tmp_path, "run", f"@{tmp_path / 'sweep' / 'best.yaml'}", f"hydra.run.dir={tmp_path / 'again'}")
+    assert again.returncode == 0, again.stderr
+    made = json.loads((tmp_path / "again" / "result.json").read_text())
+    first = json.loads((tmp_path / "sweep" / best["folder"] / "result.json").read_text())
+    assert made["weights_sha256"] == first["weights_sha256"]
+    held = orchestrate(tmp_path, "sweep", *SMALL, place(tmp_path))
+    assert (held.returncode, "already holds a sweep" in held.stderr) == (2, True)
+    done = orchestrate(tmp_path, "resume", str(tmp_path / "sweep"))
+    assert (done.returncode, "holds a finished sweep" in done.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    words = ["sweep", *SMALL, "trials=8", "search=bayes", place(tmp_path)]
+    trials = tmp_path / "sweep" / "trials.jsonl"
+
+    def ended(number: int) -> bool:
+        return trials.is_file() and trials.read_text().count("FINISHED") >= number
+
+    killed_when(tmp_path, words, lambda: ended(2))
+    killed_when(tmp_path, ["resume", str(tmp_path / "sweep")], lambda: ended(5))
+    before = {row["trial"]: row for row in map(json.loads, trials.read_text().splitlines()) if "state" in row}
+    last = orchestrate(tmp_path, "resume", str(tmp_path / "sweep"))
+    assert last.returncode == 0, last.stderr
+    rows = table(tmp_path)
+    assert [row["state"] for row in rows] == ["FINISHED"] * 8
+    told = [json.loads(line) for line in trials.read_text().splitlines()]
+    assert [line["trial"] for line in told if "values" in line] == list(range(8))
+    assert sorted(line["trial"] for line in told if "state" in line) == list(range(8))
+    for trial, row in before.items():
+        assert float(rows[trial]["validation_loss"]) == row["loss"]
+    for story in events(tmp_path):
+        assert [each["event"] for each in story].count("RunStarted") == 1
+        assert [each["event"] for each in story].count("RunEnded") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["lr.rate=0.1..0.01"], "lr.rate=0.1..0.01 is reversed"),
+        (["lr.ratee=1e-4..1e-1"], "lr.ratee"),
+        (["lr.rate=1e-4..1e-1", "cluster.workers=99"], "cluster.workers=99 need 99"),
+    ],
+)
+def test_wrong_words_start_and_write_nothing(words: list[str], sentence: str, tmp_path: Path) -> None:
+    ended = orchestrate(tmp_path, "sweep", "task=tabular", "lr=cosine", *words)
+    assert ended.returncode == 2
+    assert sentence in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_sweep_is_told(tmp_path: Path) -> None:
+    (tmp_path / "sweep.json").write_text("{}")
+    ended = orchestrate(tmp_path, "resume", str(tmp_path))
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
+    assert "sweep.json" in ended.stderr
