@@ -17,7 +17,10 @@ from orchestrator.recorders.mlflow.store import Store, checked_uri
 from orchestrator.recorders.secrets import mask
 
 # What other recorders and the launch wrote into the folder of a run, or of several.
-_ARTIFACTS = ("result.json", "report.html", "figures/*.png", "plan.json", "compare.png", "compare.txt")
+_ARTIFACTS = (
+    "result.json", "report.html", "figures/*.png", "plan.json", "compare.png", "compare.txt",
+    "results.csv", "sweep.png", "best.yaml",
+)  # fmt: skip
 _DELIVERY_SECONDS = 2.0
 _LONGEST_PAUSE = 20.0
 _HEARTBEAT_SECONDS = 30.0
