@@ -19,10 +19,11 @@ from orchestrator.learning_rate.policy import Cost
 from orchestrator.learning_rate.turns import steps_in_turn
 from orchestrator.long_context import long_context_cost
 from orchestrator.network import AUTO, named
+from orchestrator.past import taught
 from orchestrator.run_folder import RESULT, read_result
 from orchestrator.task_data import check_task_data
 from orchestrator.training import probe_replicas
-from orchestrator.words import count_text, duration_text, policy_name, task_name
+from orchestrator.words import count_text, duration_text, policy_name, rate_text, task_name
 
 _SAME_SPEED = (
     "task", "model", "optimizer", "batch_size", "accumulate", "precision", "cluster", "communication", "overlap",
@@ -33,15 +34,16 @@ _SAME_SPEED = (
 def print_dry_run(config: Config, folder: Path) -> None:
     """Print the launch as it would be. Raises UserError if its data are not there."""
     check_task_data(config)
+    config, past = taught(config)
     values = config.to_json()
     cost = make_policy(config.lr, config.steps, config.seed).cost()
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in _rows(config, values, cost, folder):
+    for name, text in _rows(config, values, cost, folder, past):
         table.add_row(f"[bold]{name}[/]", escape(text))
     Console().print(table)
 
 
-def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tuple[str, str]]:
+def _rows(config: Config, values: Json, cost: Cost, folder: Path, past: str | None) -> Iterator[tuple[str, str]]:
     cluster = config.cluster
     total = cost.train_steps + cost.probe_steps
     samples = config.batch_size * config.accumulate * cluster.workers
@@ -53,6 +55,8 @@ def _rows(config: Config, values: Json, cost: Cost, folder: Path) -> Iterator[tu
     if to_decide := measured(config):
         yield "deciding", to_decide
     yield "learning rate", f"{policy_name(values)}, {count_text(cost.stages, 'stage')}"
+    if past is not None:
+        yield "past", f"searched around {rate_text(config.lr['near'])}, as {past} chose"
     yield "training", count_text(cost.train_steps, "step")
     yield "search", f"at most {count_text(cost.probe_steps, 'step')}, {cost.probe_steps / total:.0%} of all steps"
     if cost.also_steps:

@@ -16,13 +16,17 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class RunStarted:
-    """First event of a run. `config` is the resolved configuration; `cost` has stages, train_steps, probe_steps."""
+    """First event of a run. `config` is the resolved configuration; `cost` has stages, train_steps, probe_steps.
+
+    past: the folder of an earlier run of the same work, around whose rate, config's lr.near, this one searches.
+    """
 
     run_id: str
     folder: str
     config: Json
     cost: Json
     started_at: float  # seconds since the epoch, for people; never used for durations
+    past: str | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from orchestrator.learning_rate import make_policy
 from orchestrator.long_context import check_long_context
 from orchestrator.names import LONGEST_RUN, short_name
 from orchestrator.outcome import carried_through
+from orchestrator.past import taught
 from orchestrator.recorders.mlflow.store import checked_uri
 from orchestrator.recording import Recording
 from orchestrator.run_folder import require_new
@@ -34,11 +35,12 @@ def launch(config: Config, folder: Path, listeners: Sequence[Recorder] = (), cre
     """
     require_new(folder)
     _check_beforehand(config)
+    config, past = taught(config)
     with Recording(config, folder, listeners) as recording:
         values = config.to_json()
         run_id = short_name(f"{task_name(values)}-{policy_name(values)}-{uuid.uuid4().hex[:8]}", LONGEST_RUN)
         cost = make_policy(config.lr, config.steps, config.seed).cost()
-        recording.emit(RunStarted(run_id, str(folder), values, asdict(cost), time()))
+        recording.emit(RunStarted(run_id, str(folder), values, asdict(cost), time(), past))
         return carried_through(config, folder, recording, run_id, crew)
 
 

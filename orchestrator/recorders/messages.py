@@ -35,6 +35,7 @@ def start(event: RunStarted) -> RenderableType:
     rows = {
         "train": f"{task_name(config)} on {count_text(workers, 'worker')}, seed {config.get('seed')}",
         "rate": f"{policy_name(config)}, {count_text(cost.get('stages', 1), 'stage')}",
+        **_past(event),
         "cost": f"{count_text(train, 'step')}{search}",
         "folder": event.folder,
     }
@@ -97,6 +98,14 @@ def end(event: RunEnded, started: RunStarted | None) -> RenderableType:
         reason = mask(event.reason or "no reason given")
         return Group(Text(), Text(f"{event.state}: {reason}", style="red"), _next_after_failure(folder))
     return Group(Text(), _outcome(event.result), Text(), _next_after_success(folder, config))
+
+
+def _past(event: RunStarted) -> dict[str, str]:
+    """What is taken from an earlier run, if anything is."""
+    if event.past is None:
+        return {}
+    near = rate_text(event.config["lr"]["near"])
+    return {"past": f"searched around {near}, as {event.past} chose for the same work; past=false: anew"}
 
 
 def _tried(forecasts: Sequence[Forecast], choice: Choice) -> Iterator[Text]:
