@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -37,7 +37,7 @@ class Extent:
 
 
 FULL = Extent(CASES, CASES, tuple(WITHOUT), PEAKS, SHIPPED, seeds=2)
-SMALL = (Case("star", Workload("language_model", 200, LANGUAGE.batch, LANGUAGE.model, LANGUAGE.context)),)
+SMALL = (Case("star", replace(LANGUAGE, steps=400)),)
 QUICK = Extent(SMALL, SMALL, ("communication",), PEAKS[1:3], (Workload("tabular"),), seeds=1)
 
 
