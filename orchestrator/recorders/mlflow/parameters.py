@@ -1,4 +1,4 @@
-"""A run's parameters in MLflow: the whole configuration, and under short names what runs are compared by."""
+"""A run's parameters in MLflow: the configuration of its training, and under short names what runs are compared by."""
 
 import json
 import re
@@ -12,13 +12,13 @@ from orchestrator.words import class_name, part_of, policy_name, task_name
 
 _LONGEST_PARAMETER = 6000  # MLflow cuts silently; we cut and say so
 _LONGEST_KEY = 200  # MLflow takes 250, a prefix included
-_STANDS_ELSEWHERE = "size"  # what it sets has been filled in where it belongs
+_LEFT_OUT = ("size", "dry_run", "evaluate", "terminal", "parent")  # what size sets stands where it belongs
 
 
 def configuration(event: RunStarted) -> list[Operation]:
     """Parameters, the configuration as a file, and the name that the run has in Ray, too."""
     config: Json = mask_all(event.config)
-    chosen = {name: part for name, part in config.items() if name != _STANDS_ELSEWHERE}
+    chosen = {name: part for name, part in config.items() if name not in _LEFT_OUT}
     return [
         {"op": "name", "name": event.run_id},
         {"op": "params", "values": flat(chosen) | _short(config)},
