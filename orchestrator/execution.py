@@ -16,7 +16,6 @@ from orchestrator.probing import Emit, Probing
 from orchestrator.trial import Rewindable
 
 SECONDS_A_CALL = 1.0
-FEWEST_STEPS = 4  # of a call, at whose end all is waited for that steps have left under way
 _HUGE = 1e3  # times the first loss: no training comes back from there
 
 
@@ -127,10 +126,11 @@ class Execution:
         return min(end, action.first_step + ((self.step - action.first_step) // every + 1) * every) if every else end
 
     def _train_call(self, action: Train, progress: Progress, due: int) -> list[float]:
-        steps = min(due, self._next_pause()) - self.step
+        pause = self._next_pause(due)
+        steps = min(pause - self.step, self._steps_a_call())
         rates = [progress.factor * action.schedule.rate(step) for step in range(self.step, self.step + steps)]
         begin = monotonic()
-        losses = self.job.train(rates, action.settings)
+        losses = self.job.train(rates, action.settings, more=self.step + steps < pause)
         seconds = monotonic() - begin
         self._seconds_a_step = seconds / steps
         self.emit(StepsTrained(action.stage, self.step, rates, losses, seconds))
@@ -141,8 +141,10 @@ class Execution:
         self.step += steps
         return losses
 
-    def _next_pause(self) -> int:
-        """The step before which training must not pause any longer: enough for a call, fewer where a pause is due."""
-        usual = self.step + max(FEWEST_STEPS, round(SECONDS_A_CALL / max(self._seconds_a_step, 1e-6)))
+    def _next_pause(self, due: int) -> int:
+        """The step at which the whole state is wanted next, to score it or to write it down."""
         every = self.pause_every
-        return min(usual, (self.step // every + 1) * every) if every else usual
+        return min(due, (self.step // every + 1) * every) if every else due
+
+    def _steps_a_call(self) -> int:
+        return max(1, round(SECONDS_A_CALL / max(self._seconds_a_step, 1e-6)))

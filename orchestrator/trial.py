@@ -18,8 +18,11 @@ START = "stage"  # the name of the state that probes begin with
 class Rewindable(Protocol):
     """What is needed of a job; `orchestrator.cluster.job.Job` is one."""
 
-    def train(self, rates: list[float], settings: Settings) -> list[float]:
-        """One optimizer step a rate; the mean loss over ranks of each. `settings` hold for these steps alone."""
+    def train(self, rates: list[float], settings: Settings, *, more: bool = False) -> list[float]:
+        """One optimizer step a rate; the mean loss over ranks of each. `settings` hold for these steps alone.
+
+        more: the next call trains on in the same way.
+        """
 
     def validate(self, split: str) -> dict[str, float]:
         """Mean metrics over a split, at least `loss`."""

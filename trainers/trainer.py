@@ -78,6 +78,7 @@ class Trainer:
         ready_to_step(self._optimizer)
         self._scaler = loss_scaler(self.model, self._device, enabled=options.precision == "float16")
         self.step = 0
+        self._goes_on = False
         self._parallel: Parallel = InTurn(self.model)
         if world_size > 1:
             average_shards(self.model)
@@ -101,24 +102,30 @@ class Trainer:
         return len(evenly_spaced(len(self._splits.validation), self._options.validation_samples))
 
     def train(
-        self, rates: Sequence[float], settings: Settings = AS_CONFIGURED, stop_above: float | None = None
+        self,
+        rates: Sequence[float],
+        settings: Settings = AS_CONFIGURED,
+        stop_above: float | None = None,
+        more: bool = False,
     ) -> list[float]:
         """One optimizer step a rate, set right before its step; returns this rank's mean loss of each step.
 
         `settings` hold for these steps alone. With `stop_above`, ends after the first step whose mean over all ranks is
-        above it or not finite. Raises DataError for settings that the optimizer or the batch does not have.
+        above it or not finite. more: the next call trains on in the same way, and what the last step has left under way
+        goes on meanwhile. Raises DataError for settings that the optimizer or the batch does not have.
         """
-        self._settings.use(settings)
-        self._order = self._order_with(settings)
-        self.model.train()
+        if not self._goes_on:
+            self._settings.use(settings)
+            self._order = self._order_with(settings)
+            self.model.train()
+        self._goes_on = more
         losses = []
         for rate in rates:
             losses.append(self._train_step(rate))
             if stop_above is not None and self._exceeds(losses[-1], stop_above):
                 break
-        self._parallel.flush()
-        if self._world_size > 1:
-            share_buffers(self.model)
+        if not more:
+            self._flush()
         return [float(loss) for loss in losses]
 
     def plan_overlap(self) -> Decision:
@@ -282,6 +289,11 @@ class Trainer:
     def _order_with(self, settings: Settings) -> DataOrder:
         samples = samples_with(self._options.batch_size * self._options.accumulate, settings)
         return DataOrder(len(self._splits.train), samples, self._world_size, self._options.seed)
+
+    def _flush(self) -> None:
+        self._parallel.flush()
+        if self._world_size > 1:
+            share_buffers(self.model)
 
     def _train_step(self, rate: float) -> Tensor:
         self._parallel.begin(rate)

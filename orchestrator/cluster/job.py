@@ -68,13 +68,18 @@ class Job:
         return JobInfo(self._spec.world_size, device, parameters, monotonic() - self._begun)
 
     def train(
-        self, rates: Sequence[float], settings: Settings = AS_CONFIGURED, stop_above: float | None = None
+        self,
+        rates: Sequence[float],
+        settings: Settings = AS_CONFIGURED,
+        stop_above: float | None = None,
+        more: bool = False,
     ) -> list[float]:
         """One optimizer step a rate; the mean loss over ranks of each. `settings` hold for these steps alone.
 
-        With `stop_above`, ends after the first step whose mean loss is above it or not finite.
+        With `stop_above`, ends after the first step whose mean loss is above it or not finite. more: the next call
+        trains on in the same way, so that what the last step has left under way need not be waited for.
         """
-        by_rank = self._workers.call("train", list(rates), dict(settings), stop_above, units=len(rates))
+        by_rank = self._workers.call("train", list(rates), dict(settings), stop_above, more, units=len(rates))
         return [sum(losses) / len(losses) for losses in zip(*by_rank, strict=True)]
 
     def validate(self, split: str = "validation") -> dict[str, float]:

@@ -82,14 +82,15 @@ class Worker:
         self._trainer = Trainer(task, optimizer, options, self._rank, self._spec.world_size)
         return device, self._trainer.parameters_count
 
-    def train(self, rates: Sequence[float], settings: Settings, stop_above: float | None = None) -> list[float]:
+    def train(
+        self, rates: Sequence[float], settings: Settings, stop_above: float | None = None, more: bool = False
+    ) -> list[float]:
         """One step a rate; this rank's losses. The rates really used are checked: a restored optimizer has its own."""
         begin = monotonic()
-        losses = self._trainer.train(rates, settings, stop_above)
+        losses = self._trainer.train(rates, settings, stop_above, more)
         self._metrics.note(losses, monotonic() - begin, self.communication())
-        used = self._trainer.rates()
-        if losses and any(rate != rates[len(losses) - 1] for rate in used):
-            raise RuntimeError(f"Rank {self._rank} used the rates {used} where {rates[len(losses) - 1]} was asked for.")
+        if losses and not more:
+            self._check_rates(rates[len(losses) - 1])
         return losses
 
     def validate(self, split: str) -> dict[str, float]:
@@ -256,6 +257,11 @@ class Worker:
             path = Path(folder) / "weights.safetensors"
             path.write_bytes(content)
             self._trainer.load_weights(path)
+
+    def _check_rates(self, wanted: float) -> None:
+        used = self._trainer.rates()
+        if any(rate != wanted for rate in used):
+            raise RuntimeError(f"Rank {self._rank} used the rates {used} where {wanted} was asked for.")
 
     def _meet(self, address: str, port: int, device: str) -> None:
         from trainers.communication import join_store, process_group

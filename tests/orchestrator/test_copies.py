@@ -27,7 +27,7 @@ class Descent:
         self.sent, self.threads, self.trained, self.most = [], set(), 0, 0
         self.closed = Flag()
 
-    def train(self, rates, settings):
+    def train(self, rates, settings, *, more=False):
         self.threads.add(current_thread())
         return [self._step(rate, settings) for rate in rates]
 

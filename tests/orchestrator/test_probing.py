@@ -30,8 +30,8 @@ class OneRank:
         self.trainer = Trainer(task, optimizer, TrainerOptions(8, clip=1.0))
         self.kept, self.most = {}, 0
 
-    def train(self, rates, settings=AS_CONFIGURED):
-        return self.trainer.train(rates, settings)
+    def train(self, rates, settings=AS_CONFIGURED, *, more=False):
+        return self.trainer.train(rates, settings, more=more)
 
     def validate(self, split):
         return self.trainer.validate(split)

@@ -94,10 +94,13 @@ def state(trainer: Trainer) -> list[Any]:
 def outcome(trainer: Trainer) -> list[Any]:
     """Two stretches, one of which looks at the loss of all ranks after each step, and the whole state after them."""
     kept = trainer.snapshot()
-    losses = [trainer.train(RATES), trainer.train(RATES[:2], stop_above=1e9)]
+    losses = [
+        [*trainer.train(RATES[:1], more=True), *trainer.train(RATES[1:])],
+        trainer.train(RATES[:2], stop_above=1e9),
+    ]
     after = [trainer.weights_sha256(), trainer.validate(), state(trainer)]
     trainer.restore(kept)
-    return [losses, after, trainer.train(RATES[:2]), trainer.weights_sha256(), trainer.rates()]
+    return [losses, after, trainer.train(RATES), trainer.weights_sha256(), trainer.rates()]
 
 
 def case(make: Make, task: Callable[[], Task], optimizer: Any, options: dict[str, Any]) -> dict[str, Any]:

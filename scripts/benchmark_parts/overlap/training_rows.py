@@ -37,7 +37,7 @@ PATIENCE = 600.0  # seconds
 
 def training_rows(quick: bool) -> list[Row]:
     """Every arm on every network. Raises PlansError where there can be no lab."""
-    rounds, steps = (2, 4) if quick else (7, 6)  # steps between two pauses, in which all is waited for
+    rounds, steps = (2, 4) if quick else (5, 12)  # steps between two pauses, as a run makes when it scores
     cases = [(SMALL, 4)] if quick else [(LARGE, 4), (SMALL, 2), (SMALL, 8)]
     found = _shaped(LARGE, 8, rounds, steps)
     for size, batch in cases:
