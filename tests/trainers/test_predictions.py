@@ -1,7 +1,9 @@
 """What tasks answer to inputs as they come from outside: in the data's own units, rows, images, texts."""
 
 from functools import partial
+from pathlib import Path
 
+import gguf_files
 import numpy as np
 import pandas
 import pytest
@@ -10,9 +12,13 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from trainers import Task, Trainer, TrainerOptions
 from trainers.errors import DataError
+from trainers.models.gguf import load_gguf
+from trainers.models.moe_transformer import MoeTransformer
 from trainers.models.transformer import Transformer
+from trainers.tasks.finetune import FineTune
 from trainers.tasks.image_classification import ImageClassification
 from trainers.tasks.language_model import LanguageModel
+from trainers.tasks.moe_language_model import MoeLanguageModel
 from trainers.tasks.tabular import Tabular
 
 ADAMW = partial(torch.optim.AdamW, fused=True)
@@ -74,3 +80,25 @@ def test_texts_are_continued_and_bytes_told_what_follows() -> None:
     assert both[0].startswith(text)
     assert [len(each.encode()) for each in both] == [40, 40]
     assert task.predict(model, [prompt], max_new_tokens=40, temperature=0.7) != both[:1]
+
+
+def test_experts_that_were_spread_out_answer_from_one_place() -> None:
+    model = partial(MoeTransformer, width=32, layers=1, heads=2, key_value_heads=1, experts=4)
+    task = MoeLanguageModel(model, context=32)
+    answered = task.predict(trained(task, 20), ["And God said"], max_new_tokens=5)
+    assert len(answered[0].encode()) >= 5
+
+
+def test_a_published_model_with_adapters_goes_on_with_its_own_tokens(tmp_path: Path) -> None:
+    gguf_files.write(tmp_path / "tiny.gguf", gguf_files.tensors())
+    lora = {"rank": 4, "alpha": 8.0, "layers": ["queries", "values", "up"]}
+    task = FineTune(partial(load_gguf, tmp_path / "tiny.gguf"), context=32, lora=lora, test_windows=4)
+    model = trained(task, 10)
+    prompt = "And God said"
+    tokens = task.tokenizer.encode(prompt)
+    (after,) = task.predict(model, [tokens])
+    (text,) = task.predict(model, [prompt], max_new_tokens=1)
+    assert text.encode() == task.tokenizer.token_bytes(int(after.argmax()))
+    both = task.predict(model, [prompt, "In the beginning"], max_new_tokens=8)
+    assert both[0].startswith(text)
+    assert len(both) == 2
