@@ -10,7 +10,7 @@ from orchestrator.decide.words import AS_GIVEN, chosen_text
 from orchestrator.events import Decided, SnapshotSaved
 from orchestrator.journal_file import read_journal
 
-RUN = ["task=language_model", "steps=400", "batch_size=2", "lr=constant", "tracking=none", "evaluation=none"]
+RUN = ["task=tabular", "task.data=digits", "steps=2000", "batch_size=4", "lr=constant", "tracking=none"]
 MEASURED = [*RUN, "decide=all", "decide.seconds=60"]
 
 
