@@ -24,6 +24,7 @@ def sweep_figure(space: Sequence[Dimension], trials: Sequence[Trial], palette: P
 
 def _losses(axes: Axes, trials: Sequence[Trial], palette: Palette) -> None:
     dress(axes, palette, "trial", "validation loss")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     styles = {RunState.FINISHED: ("o", palette.train, "finished"), RunState.KILLED: ("v", palette.probe, "ended early")}
     for state, (marker, colour, label) in styles.items():
         shown = [trial for trial in trials if trial.state == state and trial.loss is not None]

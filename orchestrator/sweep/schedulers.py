@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, TrialScheduler
 from ray.tune.schedulers.pb2 import PB2
 
@@ -28,17 +29,29 @@ def scheduler(plan: Plan, book: Book) -> TrialScheduler:
 
 
 class Population(PB2):  # type: ignore[misc]
-    """PB2 whose trials stay in their own run folders."""
+    """PB2 whose trials stay in their own run folders, and get their first values from a searcher."""
+
+    def __init__(self, seed: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._draws = np.random.default_rng(seed)
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """One more trial. Tune refuses searchers here, for most would go on searching."""
+        super().on_trial_add(SimpleNamespace(search_alg=None), trial)
 
     def _get_new_config(self, trial: Any, trial_to_clone: Any) -> Any:
-        """What it takes from a better trial, but for the folder."""
+        """What it takes from a better trial, with another rate; drawn at random where PB2 knows too little yet."""
         new, operations = super()._get_new_config(trial, trial_to_clone)
+        ((key, ends),) = self._hyperparam_bounds.items()
+        if new[key] == trial_to_clone.config[key]:
+            new = new | {key: float(self._draws.uniform(*ends))}
         return new | {RUN_FOLDER: trial.config[RUN_FOLDER]}, operations
 
 
 def _population(plan: Plan) -> Population:
     (each,) = plan.space
     return Population(
+        plan.seed,
         time_attr=STEP,
         metric=LOSS,
         mode="min",

@@ -45,7 +45,7 @@ class BookSearcher(Searcher):  # type: ignore[misc]
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """A validation, maybe with another rate than before."""
         trial = replace(self._under_way[trial_id], loss=result[LOSS], steps=result[STEP])
-        if self._plan.search == "pb2" and result["rate"] != trial.values[WHILE_TRAINING]:
+        if self._plan.search == "pb2" and not math.isclose(result["rate"], float(trial.values[WHILE_TRAINING])):
             trial = replace(trial, values={WHILE_TRAINING: result["rate"]})
             self._book.change(trial)
         self._under_way[trial_id] = trial
@@ -57,7 +57,7 @@ class BookSearcher(Searcher):  # type: ignore[misc]
         if self._ending.stop_all():
             return
         if result is not None and not error:
-            trial = replace(trial, loss=result[LOSS], steps=result[STEP])
+            trial = replace(trial, loss=result[LOSS], steps=result[STEP], seconds=result["time_total_s"])
         ended = self._ended(trial, error)
         self._book.end(ended)
         self._told(ended)
@@ -84,11 +84,10 @@ class BookSearcher(Searcher):  # type: ignore[misc]
         found = read_result(self._book.folder_of(trial))
         if found.get("state") == RunState.FINISHED:
             return trial.finished(found)
-        seconds = float(found.get("wall_seconds", 0.0))
         if not error:
-            return replace(trial, state=RunState.KILLED, seconds=seconds, reason="the search ended it early")
-        reason = found.get("reason") or "its process died"
-        return replace(trial, state=RunState.FAILED, seconds=seconds, reason=str(reason).splitlines()[0])
+            return replace(trial, state=RunState.KILLED, reason="the search ended it early")
+        reason = str(found.get("reason") or "its process died").splitlines()[0]
+        return replace(trial, state=RunState.FAILED, seconds=float(found.get("wall_seconds", 0.0)), reason=reason)
 
 
 def tune_key(plan: Plan, each: Dimension) -> str:

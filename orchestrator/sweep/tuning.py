@@ -22,6 +22,8 @@ def carry_out(plan: Plan, book: Book, told: Callable[[Trial], None]) -> None:
     Raises Stopped at SIGINT or SIGTERM, once the trials under way have ended.
     """
     os.environ.update(_ENVIRONMENT)
+    if plan.search == "pb2":  # all of a population must be there before any is compared
+        os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(plan.trials)
     from ray import tune
 
     from orchestrator.sweep.ending import Ending

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,44 @@ def test_a_killed_sweep_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     for story in events(tmp_path):
         assert [each["event"] for each in story].count("RunStarted") == 1
         assert [each["event"] for each in story].count("RunEnded") == 1
+
+
+@pytest.mark.slow
+def test_a_trial_that_fails_ends_alone(tmp_path: Path) -> None:
+    """There are not so many samples."""
+    ended = orchestrate(tmp_path, "sweep", *SMALL[:-1], "batch_size=[16,100000,8]", "search=grid", place(tmp_path))
+    assert ended.returncode == 0, ended.stderr
+    assert [row["state"] for row in table(tmp_path)] == ["FINISHED", "FAILED", "FINISHED"]
+    assert "failed: " in ended.stdout
+    assert "100000" in table(tmp_path)[1]["reason"]
+    assert "Traceback" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.slow
+def test_a_sweep_told_to_stop_ends_its_trials_and_goes_on_later(tmp_path: Path) -> None:
+    words = ["sweep", *SMALL, "steps=3000", "trials=2", place(tmp_path)]
+
+    def trains() -> bool:
+        return any(story[-1]["event"] == "StepsTrained" for story in events(tmp_path) if story)
+
+    assert killed_when(tmp_path, words, trains, signal.SIGTERM) == 128 + signal.SIGTERM
+    ends = [story[-1] for story in events(tmp_path)]
+    assert {(end["event"], end["state"]) for end in ends} == {("RunEnded", "KILLED")}
+    last = orchestrate(tmp_path, "resume", str(tmp_path / "sweep"))
+    assert last.returncode == 0, last.stderr
+    assert [row["state"] for row in table(tmp_path)] == ["FINISHED"] * 2
+
+
+@pytest.mark.slow
+def test_a_population_goes_on_from_its_best_with_other_rates(tmp_path: Path) -> None:
+    small = [word for word in SMALL if not word.startswith("lr=")]
+    stages = ["lr=constant", "lr.stages=4", "search=pb2", "trials=4"]
+    ended = orchestrate(tmp_path, "sweep", *small, *stages, place(tmp_path))
+    assert ended.returncode == 0, ended.stderr
+    lines = [json.loads(line) for line in (tmp_path / "sweep" / "trials.jsonl").read_text().splitlines()]
+    assert len({line["values"]["lr.rate"] for line in lines if "values" in line}) > 4
+    assert [row["state"] for row in table(tmp_path)] == ["FINISHED"] * 4
+    assert {row["steps"] for row in table(tmp_path)} == {"40"}
 
 
 @pytest.mark.parametrize(

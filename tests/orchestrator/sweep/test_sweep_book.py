@@ -35,7 +35,7 @@ def test_trials_are_read_back(tmp_path: Path) -> None:
 def test_a_torn_line_is_cut_off(tmp_path: Path) -> None:
     filled(tmp_path)
     whole = (tmp_path / TRIALS).read_bytes()
-    for length in range(len(whole)):
+    for length in range(0, len(whole), 7):
         (tmp_path / TRIALS).write_bytes(whole[:length])
         with book(tmp_path) as again:
             again.begin({"lr.rate": 0.3})

@@ -35,7 +35,7 @@ def test_grid_tries_every_combination_once() -> None:
     assert [tuple(tried.values.values()) for tried in found] == list(product((1, 2, 3), ("x", "y")))
 
 
-@pytest.mark.parametrize("search", ["random", "asha", "bayes"])
+@pytest.mark.parametrize("search", ["random", "asha", pytest.param("bayes", marks=pytest.mark.slow)])
 def test_equal_pasts_give_equal_futures_and_other_seeds_others(search: str) -> None:
     first, again, other = (searched(search, seed, 8) for seed in (1, 1, 2))
     assert first == again
@@ -43,6 +43,7 @@ def test_equal_pasts_give_equal_futures_and_other_seeds_others(search: str) -> N
     assert len({str(tried.values) for tried in first}) == 8
 
 
+@pytest.mark.slow
 def test_a_bayesian_search_comes_closer_than_chance() -> None:
     found = min(tried.loss for tried in searched("bayes", 0, 20))
     chance = sorted(min(tried.loss for tried in searched("random", seed, 20)) for seed in range(9))
@@ -50,6 +51,7 @@ def test_a_bayesian_search_comes_closer_than_chance() -> None:
     assert found < chance[4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losses", [[math.nan] * 9, [1.0] * 9, [1e300] * 9, [1.0, math.inf, math.nan, *[2.0] * 6]])
 def test_no_losses_stop_a_search(losses: list[float]) -> None:
     space = [RATE, POLICY]
@@ -60,7 +62,7 @@ def test_no_losses_stop_a_search(losses: list[float]) -> None:
 
 
 def test_trials_under_way_are_not_tried_twice() -> None:
-    tried = searched("bayes", 0, 8)
+    tried = searched("random", 0, 8)
     values = proposal("bayes", [RATE, SIZE, POLICY], 0, tried)
     assert proposal("bayes", [RATE, SIZE, POLICY], 0, [*tried, Tried(values, None)]) != values
 
