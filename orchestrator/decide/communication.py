@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from comm_plans.sizes import shown_bytes, shown_seconds
+from orchestrator.config import Config
 from orchestrator.decide.bench import FASTER, Bench
 from orchestrator.decide.finding import Finding, nothing
 from orchestrator.plan_choice import PlanChoice
@@ -53,10 +54,15 @@ class Sums:
         return f"{shown_bytes(self.sizes[-1])} of gradients take {planned} by plan, {backend} by the backend"
 
 
+def can_go_by_plan(config: Config) -> bool:
+    """Whether there are gradients that plans could carry: between workers, and on CPUs."""
+    return config.cluster.workers > 1 and not config.cluster.gpus_per_worker
+
+
 def communication(bench: Bench, choice: PlanChoice) -> Finding:
     """By plan or not, done so on all copies. The group goes by the backend when this is called."""
     if not choice.plans:
-        return nothing("; ".join(choice.remarks) or "one worker has no one to send gradients to", BACKEND)
+        return nothing("; ".join(choice.remarks) or "there are no two workers on CPUs to plan for", BACKEND)
     steps, saving = bench.run_seconds / bench.seconds, bench.exposed / bench.seconds * bench.run_seconds
     if not bench.budget.allows(_SUMS * bench.seconds, saving):
         share = bench.exposed / bench.seconds

@@ -14,7 +14,7 @@ from orchestrator.config import Config
 from orchestrator.decide.batch import batch
 from orchestrator.decide.bench import STEPS, Bench, Tryable, all_steps, cost_of
 from orchestrator.decide.budget import SHARE
-from orchestrator.decide.communication import communication
+from orchestrator.decide.communication import can_go_by_plan, communication
 from orchestrator.decide.finding import Finding, nothing
 from orchestrator.decide.overlapped import OFF, Search, overlapped
 from orchestrator.decide.recorded import changed, decisions, with_decisions
@@ -48,7 +48,7 @@ class Deciding:
         config = self._config
         if self.tries("overlap"):
             config = changed(config, OFF)
-        if self.tries("communication") and config.cluster.workers > 1:
+        if self.tries("communication") and can_go_by_plan(config):
             config = replace(config, communication=replace(config.communication, method="planned", strict=False))
         return config
 

@@ -106,7 +106,9 @@ def decided(
         ways = {"serial": [ddp * seconds], "ddp": [ddp * seconds], "8 buckets": [seconds]}
         return OverlapPlanned({}, "known", ways, "8 buckets", None, 1.0, {})
 
-    found = deciding.settled(machine, [], search, events.append)
+    replica = replace(machine, done=[])
+    found = deciding.settled(machine, [replica], search, events.append)
+    assert (replica.batch_size, replica.by_plan, replica.done) == (machine.batch_size, machine.by_plan, [])
     return {event.what: event for event in events if isinstance(event, Decided)}, found, events
 
 
@@ -166,6 +168,15 @@ def test_a_larger_batch_is_not_taken_where_it_does_not_pay_or_fit(machine: Machi
     events, config, _ = decided(machine)
     assert words in events["batch"].reason
     assert (config.batch_size, machine.batch_size, config.steps) == (4, 4, 4000)
+
+
+def test_one_worker_and_gpus_have_nothing_to_plan_for() -> None:
+    for override in ("cluster.workers=1", "cluster.gpus_per_worker=1"):
+        deciding = Deciding(configure("decide=all", "steps=4000", override), [], first=True)
+        assert deciding.beginning.communication.method == "backend"
+        events, _, _ = decided(Machine(), override, choice=PlanChoice())
+        assert "no two workers on CPUs" in events["communication"].reason
+    assert Deciding(configure("decide=all", "steps=4000"), [], first=True).beginning.communication.method == "planned"
 
 
 def test_a_batch_that_lr_also_searches_is_left_to_it() -> None:
