@@ -10,6 +10,7 @@ an hour; with BENCH_CACHE a stopped one goes on. Quick: one small network, two p
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Any
 
@@ -23,6 +24,7 @@ from comm_plans.errors import PlansError
 
 def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
     """A row an arm and seed, and the summary of them."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that the lab is taken down
     try:
         rows = measured(QUICK if quick else FULL)
     except PlansError as error:

@@ -22,23 +22,18 @@ from lab.life import down, standing, up
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured. left_out: decisions that are left out, one at a time, in the `ablated` cases."""
+    """How much is measured. arms: the launches of a case; peaks: plain DDP's; shipped: tasks on this machine."""
 
     cases: Sequence[Case]
-    ablated: Sequence[Case]
-    left_out: Sequence[str]
+    arms: Sequence[Arm]
     peaks: Sequence[float]
     shipped: Sequence[Workload]
     seeds: int
 
-    def arms(self, case: Case) -> list[Arm]:
-        """The launches of a case."""
-        return [ALL, NONE, *(WITHOUT[name] for name in self.left_out if case in self.ablated)]
 
-
-FULL = Extent(CASES, CASES, tuple(WITHOUT), PEAKS, SHIPPED, seeds=2)
+FULL = Extent(CASES, (ALL, NONE, *WITHOUT.values()), PEAKS, SHIPPED, seeds=2)
 SMALL = (Case("star", replace(LANGUAGE, steps=400)),)
-QUICK = Extent(SMALL, SMALL, ("communication",), PEAKS[1:3], (Workload("tabular"),), seeds=1)
+QUICK = Extent(SMALL, (ALL, WITHOUT["communication"]), PEAKS[1:3], (Workload("tabular"),), seeds=1)
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ def _launches(extent: Extent, cases: Sequence[Case], seed: int) -> list[Todo]:
     return [
         Todo(["lab", case.name, case.workload.to_json(), arm.overrides, seed], partial(lab_row, case, arm, seed))
         for case in cases
-        for arm in extent.arms(case)
+        for arm in extent.arms
     ]
 
 
