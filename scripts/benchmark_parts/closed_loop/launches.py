@@ -20,8 +20,8 @@ from benchmark_parts.kept_rows import Row
 from lab.ranks import run_command
 
 from comm_plans.lab_state import LabState
-from orchestrator.journal_file import read_entries
-from orchestrator.run_folder import JOURNAL, read_result
+from orchestrator.journal_file import JOURNAL, read_entries
+from orchestrator.run_folder import read_result
 
 PLAIN = Path(__file__).with_name("plain_ddp.py")
 ORCHESTRATE = Path(sys.executable).with_name("orchestrate")
