@@ -41,6 +41,7 @@ def test_everything_is_recorded_in_mlflow(finished: Path) -> None:
     assert run.info.status == "FINISHED"
     assert [point.step for point in client.get_metric_history(run.info.run_id, "train/loss")][-1] == 599
     assert "lr" in run.data.metrics
+    assert (run.data.params["lr_policy"], run.data.params["yaml.task.data"]) == ("autolrs", "breast_cancer")
     assert "lr" not in run.data.params
     artifacts = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert {"report.html", "result.json"} <= artifacts

@@ -82,7 +82,8 @@ def test_a_run_is_in_mlflow_whole(tmp_path: Path, database: str) -> None:
     client = mlflow.MlflowClient(tracking_uri=database)
     run = client.get_run(recorder.run_id())
     assert run.info.status == "FINISHED"
-    assert {"lr.name": "autolrs", "seed": "0", "tracking.uri": "http://a:***@h"}.items() <= run.data.params.items()
+    whole = {"yaml.lr.name": "autolrs", "yaml.seed": "0", "yaml.tracking.uri": "http://a:***@h"}
+    assert run.data.params.items() >= (whole | {"lr_policy": "autolrs", "seed": "0"}).items()
     assert run.data.metrics["validation/accuracy"] == 0.5
     assert run.data.metrics["probe/forecast"] == 2.0
     assert run.data.metrics["result/train_loss"] == 2.0

@@ -1,4 +1,8 @@
-"""A run's parameters in MLflow: the configuration of its training, and under short names what runs are compared by."""
+"""A run's parameters in MLflow: what runs are compared by under short names, and the whole configuration below `yaml`.
+
+MLflow's comparison draws the first three parameters that differ, in the order of their names. So the short ones come
+first, and the keys of the configuration, of which many differ together, behind them.
+"""
 
 import json
 import re
@@ -9,6 +13,9 @@ from orchestrator.events import Json, RunStarted
 from orchestrator.recorders.mlflow.spool import Operation
 from orchestrator.recorders.secrets import mask_all
 from orchestrator.words import class_name, part_of, policy_name, task_name
+
+BEHIND = "yaml."
+"""What the keys of the configuration begin with, as in `yaml.lr.rate`."""
 
 _LONGEST_PARAMETER = 6000  # MLflow cuts silently; we cut and say so
 _LONGEST_KEY = 200  # MLflow takes 250, a prefix included
@@ -21,7 +28,7 @@ def configuration(event: RunStarted) -> list[Operation]:
     chosen = {name: part for name, part in config.items() if name not in _LEFT_OUT}
     return [
         {"op": "name", "name": event.run_id},
-        {"op": "params", "values": flat(chosen) | _short(config)},
+        {"op": "params", "values": _short(config) | flat(chosen, BEHIND)},
         {"op": "text", "file": "configuration.json", "text": json.dumps(config, indent=2)},
         {"op": "tags", "values": {"run": event.run_id}},
     ]
@@ -45,14 +52,16 @@ def legal(name: str) -> str:
 
 
 def _short(config: Json) -> dict[str, str]:
-    """Beside the top level's own, such as seed and steps."""
-    return {
+    """What was trained, how, and with what; `plan` follows once it is known."""
+    words = {
         "task": task_name(config),
         "lr_policy": policy_name(config),
         "model": class_name(part_of(part_of(config, "task"), "model"), "own"),
         "optimizer": str(part_of(config, "optimizer").get("_target_", "own")).rsplit(".", 1)[-1],
-        "workers": str(part_of(config, "cluster").get("workers", 1)),
+        "workers": part_of(config, "cluster").get("workers", 1),
+        **{name: config.get(name) for name in ("seed", "steps", "batch_size")},
     }
+    return {name: str(value) for name, value in words.items() if value is not None}
 
 
 def _shortened(text: str) -> str:
