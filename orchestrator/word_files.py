@@ -23,9 +23,9 @@ def expanded(words: Sequence[str]) -> list[str]:
 
 def _words_of(path: Path, granted: set[str]) -> Iterator[str]:
     for word in _read(path):
-        key, equals, value = word.partition("=")
-        if not equals or key.startswith(("-", "hydra")):
-            raise UserError(f"{path} has '{word}', which is no KEY=VALUE of a run: take that line out")
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or key.lstrip("+~").startswith(("-", "hydra")) or "{" in word:  # which could hide a _target_
+            raise UserError(f"{path} has '{word}', which is no plain KEY=VALUE of a run: take that line out")
         if key.endswith("_target_") and word not in granted and not _is_known(value):
             raise UserError(f"{path} names code of its own, {word}; if you trust it, add {word} to the command")
         yield word
@@ -35,7 +35,9 @@ def _read(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
             words: Any = yaml.safe_load(file.read(_LARGEST))
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}): name a file that a sweep has written") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read as YAML: name a file that a sweep has written") from error
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UserError(f"{path} is no list of KEY=VALUE: name a file that a sweep has written, such as best.yaml")

@@ -82,8 +82,11 @@ def test_the_best_configuration_launches_again(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("- task._target_=evil.Task\n", "names code of its own, task._target_=evil.Task"),
-        ("- hydra.searchpath=[file:///x]\n", "is no KEY=VALUE of a run"),
-        ("- --config-dir=/x\n", "is no KEY=VALUE of a run"),
+        ("- hydra.searchpath=[file:///x]\n", "is no plain KEY=VALUE"),
+        ("- ++hydra.searchpath=[file:///x]\n", "is no plain KEY=VALUE"),
+        ("- --config-dir=/x\n", "is no plain KEY=VALUE"),
+        ("- 'task={_target_: evil.Task}'\n", "is no plain KEY=VALUE"),
+        ("- ' task._target_ =evil.Task'\n", "names code of its own"),
         ("seed: 1\n", "is no list of KEY=VALUE"),
         ("- !!python/object/apply:os.system [id]\n", "cannot be read as YAML"),
         ("[" * 3000, "cannot be read as YAML"),
@@ -94,5 +97,5 @@ def test_a_file_of_words_decides_about_no_code(text: str, sentence: str, tmp_pat
     file.write_text(text)
     with pytest.raises(UserError, match=sentence.split(" of ")[0]):
         expanded([f"@{file}"])
-    if "_target_" in text:
+    if text == "- task._target_=evil.Task\n":
         assert expanded([f"@{file}", "task._target_=evil.Task"]) == ["task._target_=evil.Task"] * 2
