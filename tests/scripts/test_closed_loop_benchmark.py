@@ -116,6 +116,7 @@ def test_both_sides_train_one_model_on_the_same_samples(case: Any) -> None:
     lengths = [[len(part) for part in (splits.train, splits.validation)] for splits in map(data_of, (plain, task))]
     assert lengths[0] == lengths[1]
     assert shapes(plain) == shapes(task)
+    assert config.clip == plain_ddp.CLIP
     assert (config.steps, config.batch_size) == (case.workload.steps, case.workload.batch)
 
 

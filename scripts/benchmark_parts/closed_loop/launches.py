@@ -26,7 +26,7 @@ from orchestrator.run_folder import read_result
 PLAIN = Path(__file__).with_name("plain_ddp.py")
 ORCHESTRATE = Path(sys.executable).with_name("orchestrate")
 PATIENCE = 1800.0  # seconds, after which a launch counts as hung
-ALIKE = ("evaluation=none", f"evaluation.validation_samples={SAMPLES}", "clip=null", "tracking=none")
+ALIKE = ("evaluation=none", f"evaluation.validation_samples={SAMPLES}", "tracking=none")
 UNAWARE = ("past=false",)  # of runs that came before
 
 
@@ -51,7 +51,7 @@ def plain_row(case: Case, peak: float, seed: int, state: LabState) -> Row:
         seconds = time() - launched
         seen = curve_of_lines(_lines(curve), launched)
     failed = f"exit status {code}" if code else None
-    return row("lab", case.name, f"plain {peak:g}", seed, seen, before, seconds=seconds, failed=failed)
+    return row("lab", case.name, f"plain {peak:g}", seed, seen, before, seconds=seconds, rate=peak, failed=failed)
 
 
 def lab_row(case: Case, arm: Arm, seed: int, lab: RayLab) -> Row:
@@ -76,9 +76,10 @@ def _launched(
         said = _run([*options, f"outputs={outputs}", f"hydra.run.dir={folder}"], Path(outputs))
         seconds = time() - launched
         entries = read_entries(folder / JOURNAL) if (folder / JOURNAL).is_file() else []
-        decided = _decided(read_result(folder))
+        result = read_result(folder)
     curve = curve_of_journal(entries, launched) if entries else Curve([], [])
-    return row(part, case, arm.name, seed, curve, before, seconds=seconds, decided=decided, failed=said, **others)
+    found = {"seconds": seconds, "rate": _rate(result), "decided": _decided(result), "failed": said}
+    return row(part, case, arm.name, seed, curve, before, **found, **others)
 
 
 def _run(options: Sequence[str], folder: Path) -> str | None:
@@ -109,6 +110,11 @@ def _lines(file: Path) -> Iterator[tuple[float, float]]:
     for line in file.read_text().splitlines() if file.exists() else []:
         at, loss = json.loads(line)
         yield at, loss
+
+
+def _rate(result: Mapping[str, Any]) -> float | None:
+    """The highest rate of the run."""
+    return max((rate for _, rate in result.get("lr_by_step", ())), default=None)
 
 
 def _decided(result: Mapping[str, Any]) -> str | None:

@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import clip_grad_norm_
 from torch.optim.lr_scheduler import LambdaLR
 
 from trainers.data.order import DataOrder
@@ -30,6 +31,7 @@ from trainers.tasks.task import Batch, DataSet, Task
 from trainers.validation import evaluation_mode, evenly_spaced, mean_scores
 
 WARM_UP = 0.05  # of the steps
+CLIP = 1.0  # the largest norm of all gradients together
 
 
 @dataclass
@@ -63,6 +65,7 @@ def main(options: Options) -> None:
     for step in range(options.steps):
         batch = splits.train[torch.from_numpy(order.indices(step, dist.get_rank()))]
         task.loss(model, batch).backward()
+        clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
         optimizer.zero_grad()
         schedule.step()

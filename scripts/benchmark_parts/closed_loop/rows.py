@@ -13,9 +13,9 @@ def row(part: str, case: str, arm: str, seed: int, curve: Curve, load: float, **
     """A row with every column; what was not measured is None.
 
     seconds: from the launch to its end. failed: what a run that did not finish said last. cluster_seconds: that the
-    cluster took to start before the launch. decided: what a launch decided, and why.
+    cluster took to start before the launch. rate: the highest. decided: each decision's gain and cost.
     """
-    empty = dict.fromkeys(("seconds", "cluster_seconds", "decided", "failed"))
+    empty = dict.fromkeys(("seconds", "cluster_seconds", "rate", "decided", "failed"))
     return {
         "part": part,
         "case": case,
