@@ -50,12 +50,20 @@ class Running:
         self._thread.start()
 
     def next(self) -> Report | None:
-        """The next validation, those before a resume included; None at the run's end. Raises what ended it, if ours."""
+        """The next validation but the last, those before a resume included; None at the run's end.
+
+        Raises what ended it, if it is a fault of ours.
+        """
         self._asked.release()
         report = self._reports.get()
         if isinstance(report, BaseException):
             raise report
         return report
+
+    @property
+    def last(self) -> Report | None:
+        """The last validation so far."""
+        return self._validated
 
     def end(self, reason: str) -> None:
         """End the run, as KILLED, unless it has ended."""
@@ -70,7 +78,7 @@ class Running:
                 self._rate = event.rates[-1]
             case Validated(split="validation"):
                 self._validated = Report(event.metrics["loss"], event.step, self._rate)
-                if not self._by_stages:
+                if not self._by_stages and event.step < self._config.steps:  # schedulers stop what has all its steps
                     self._reports.put(self._validated)
             case SnapshotSaved() if self._by_stages and event.step < self._config.steps:
                 self._stand_still(event.step)

@@ -79,24 +79,24 @@ class _Training(tune.Trainable):  # type: ignore[misc]
     def setup(self, config: dict[str, Any]) -> None:
         self._crew = Crew()
         self._running: Running | None = None
-        self._last: Report | None = None
         self._source: dict[str, Any] | None = None
 
     def step(self) -> dict[str, Any]:
         self._running = self._running or self._begun()
         report = self._running.next()
         if report is not None:
-            self._last = report
             return {**_told(report), "done": False}
         result = read_result(self._folder)
         if result.get("state") != RunState.FINISHED:
             raise TrialFailed(result.get("reason") or "it ended without a reason")
-        return {**_told(self._last), "done": True}
+        return {**_told(self._running.last), "done": True}
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Where the training stands; its state is in its run folder."""
-        step = self._last.step if self._last is not None else 0
-        (Path(checkpoint_dir) / _PLACE).write_text(json.dumps({"folder": str(self._folder), "step": step}))
+        place = self._source
+        if self._running is not None and self._running.last is not None:
+            place = {"folder": str(self._folder), "step": self._running.last.step}
+        (Path(checkpoint_dir) / _PLACE).write_text(json.dumps(place))
 
     def load_checkpoint(self, checkpoint_dir: str) -> None:
         """Go on from what this or another trial had saved, once it steps."""
@@ -127,7 +127,7 @@ class _Training(tune.Trainable):  # type: ignore[misc]
     def _end(self) -> None:
         if self._running is not None:
             self._running.end(_ENDED)
-        self._running = self._last = self._source = None
+        self._running = self._source = None
 
 
 def _values(config: dict[str, Any]) -> dict[str, Any]:
