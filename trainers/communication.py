@@ -16,6 +16,7 @@ from trainers.frozen import frozen
 from trainers.sharding import shards
 
 Backend = Literal["gloo", "nccl"]
+_SOME = 2**12  # numbers
 
 
 def host_store(address: str, world_size: int, timeout: float = 60.0) -> dist.TCPStore:
@@ -76,9 +77,9 @@ def trial_sums(sizes: Sequence[int], rounds: int) -> dict[str, list[list[float]]
     """
     group = _planned_group()
     ways = {"planned": 0, "backend": None}
-    for from_bytes in ways.values():  # connections are made, and become warm
+    for from_bytes in ways.values():  # connections are made
         group.go_by_plan_from(from_bytes)
-        dist.all_reduce(torch.zeros(max(sizes) // 4))
+        dist.all_reduce(torch.zeros(_SOME))
     seconds: dict[str, list[list[float]]] = {way: [] for way in ways}
     for size in sizes:
         taken: dict[str, list[float]] = {way: [] for way in ways}

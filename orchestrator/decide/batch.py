@@ -16,8 +16,8 @@ from orchestrator.learning_rate.policy import Cost, Probe, Train
 LARGEST = 8  # times the batch that is given
 PAYS = 1.1  # less gain is not worth another training than the given one
 RISE = PAYS ** (1 / 3)  # of samples a second with a doubling; with less the next ones are not worth a try
-BATCHES = 8  # of each rank, from which the noise scale is estimated
-FEWEST_TRAINED, PART_TRAINED = 8, 40  # steps before it is: these, or the 40th part of the run
+BATCHES_AT_FIRST, BATCHES = 4, 8  # of each rank, from which the noise scale is estimated
+FEWEST_TRAINED, PART_TRAINED, MOST_TRAINED = 8, 80, 100  # steps before it is: the 80th part of the run, within limits
 FEWEST_STEPS = 200  # of a run: with fewer, no rate is found
 EPOCH = 4  # steps, at least, that go through the data once
 MEMORY = 0.8  # of what is free, that may be taken
@@ -100,17 +100,17 @@ def _fits(bench: Bench, size: int, held: int, free: int) -> bool:
 
 
 def _noise_cost(bench: Bench) -> float:
-    return 2 * BATCHES * bench.alone + _trained_steps(bench) * bench.seconds
+    return (BATCHES_AT_FIRST + BATCHES) * bench.alone + _trained_steps(bench) * bench.seconds
 
 
 def _trained_steps(bench: Bench) -> int:
-    return max(FEWEST_TRAINED, bench.config.steps // PART_TRAINED)
+    return min(max(FEWEST_TRAINED, bench.config.steps // PART_TRAINED), MOST_TRAINED)
 
 
 def _noise(bench: Bench) -> tuple[float, float]:
     """The noise scale at the beginning, and after some steps as the policy begins with them."""
     job, config = bench.job, bench.config
-    early = job.noise_scale(BATCHES)
+    early = job.noise_scale(BATCHES_AT_FIRST)
     action = make_policy(config.lr, config.steps, config.seed).ask()
     assert isinstance(action, Probe | Train)
     schedule = action.candidates[0] if isinstance(action, Probe) else action.schedule

@@ -6,7 +6,6 @@ open then stays as given: workers may have failed of what was tried.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from time import monotonic
 from typing import Any
 
@@ -56,13 +55,15 @@ class Deciding:
         """Whether something is decided on these workers."""
         return self._why_not is None and what in self._open
 
-    def settled(self, job: Tryable, replicas: Sequence[Tryable], search: Search, emit: Emit) -> Config:
+    def settled(
+        self, job: Tryable, replicas: Sequence[Tryable], search: Search, emit: Emit, before: float = 0.0
+    ) -> Config:
         """Decide what is open, and let the workers do so; the configuration from now on.
 
-        search: finds a pipeline for the workers, and lets them follow.
+        search: finds a pipeline for the workers, and lets them follow. before: seconds that the run has taken so far.
         """
         begun = monotonic()
-        bench = self._bench(job, replicas, begun)
+        bench = self._bench(job, replicas, begun, before)
         for what in self._open:
             finding = self._finding(what, bench, search)
             ended = monotonic()
@@ -76,7 +77,7 @@ class Deciding:
             emit(event)
         return self._config
 
-    def _bench(self, job: Tryable, replicas: Sequence[Tryable], begun: float) -> Bench | None:
+    def _bench(self, job: Tryable, replicas: Sequence[Tryable], begun: float, before: float) -> Bench | None:
         """None where nothing is to be tried."""
         if not any(map(self.tries, _TRIED)):
             return None
@@ -84,9 +85,9 @@ class Deciding:
         if self.tries("communication") and self.choice.plans:
             for each in (job, *replicas):
                 each.go_by_plan_from(None)
-        seconds = median(job.trial_seconds(STEPS))
-        alone = median(job.trial_seconds(STEPS, together=False)) if config.cluster.workers > 1 else seconds
-        return Bench(config, job, replicas, begun, seconds, max(0.0, seconds - alone))
+        seconds = min(job.trial_seconds(STEPS))
+        alone = min(job.trial_seconds(STEPS, together=False)) if config.cluster.workers > 1 else seconds
+        return Bench(config, job, replicas, begun, before, seconds, max(0.0, seconds - alone))
 
     def _finding(self, what: str, bench: Bench | None, search: Search) -> Finding:
         if what == "rate":

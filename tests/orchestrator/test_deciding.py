@@ -195,14 +195,14 @@ def test_a_search_for_a_pipeline_is_made_where_it_can_pay() -> None:
 
 
 def test_a_short_run_measures_nothing_unless_it_is_told_how_long_it_may() -> None:
-    events, config, _ = decided(machine := Machine(fixed=0.05), "steps=220", "lr=constant")
+    events, config, _ = decided(machine := Machine(fixed=0.05), "steps=150", "lr=constant")
     assert machine.done == []
     assert {event.reason for event in events.values()} == {
         "the run is over before measuring pays",
         "lr=constant gives it",
     }
-    assert config == configure("decide=all", "batch_size=4", "steps=220", "lr=constant")
-    decided(machine, "steps=220", "lr=constant", "decide.seconds=60")
+    assert config == configure("decide=all", "batch_size=4", "steps=150", "lr=constant")
+    decided(machine, "steps=150", "lr=constant", "decide.seconds=60")
     assert machine.done
 
 
