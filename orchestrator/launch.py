@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from time import time
 
-from orchestrator.cluster.connection import check_beforehand
+from orchestrator.cluster import connection
 from orchestrator.cluster.crew import Crew
 from orchestrator.config import Config, granted_targets, recorded_config
 from orchestrator.errors import UserError
@@ -34,7 +34,7 @@ def launch(config: Config, folder: Path, listeners: Sequence[Recorder] = (), cre
     listeners: hear of its events besides its own recorders. crew: see `train`.
     """
     require_new(folder)
-    _check_beforehand(config)
+    check_beforehand(config)
     config, past = taught(config)
     with Recording(config, folder, listeners) as recording:
         values = config.to_json()
@@ -66,9 +66,9 @@ def _start_of(folder: Path) -> RunStarted:
     return started
 
 
-def _check_beforehand(config: Config) -> None:
+def check_beforehand(config: Config) -> None:
     """Whatever can be known to be wrong before anything is started or written."""
-    check_beforehand(cluster_options(config))
+    connection.check_beforehand(cluster_options(config))
     if config.tracking.uri is not None:
         checked_uri(config.tracking.uri)
     check_task_data(config)

@@ -5,6 +5,7 @@
     python scripts/load.py cache --processes 8 --seconds 20
     python scripts/load.py runs --runs 8
     python scripts/load.py sweep --runs 200
+    python scripts/load.py trials --trials 200 --kills 3
 
 Prints one line of JSON: what was carried and the seconds of each part, beside the machine's load.
 """
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from load_parts.files import carry_cache, carry_journal, carry_points
+from load_parts.sweeping import carry_trials
 from load_parts.training import carry_runs, carry_sweep
 
 Json = dict[str, object]
@@ -26,6 +28,7 @@ PARTS: dict[str, tuple[Callable[[Path, argparse.Namespace], Json], dict[str, int
     "cache": (carry_cache, {"processes": 8, "seconds": 20}),
     "runs": (carry_runs, {"runs": 8}),
     "sweep": (carry_sweep, {"runs": 200}),
+    "trials": (carry_trials, {"trials": 200, "kills": 3}),
 }
 
 

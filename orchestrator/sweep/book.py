@@ -24,6 +24,7 @@ from orchestrator.run_state import RunState
 from orchestrator.sweep.plan import Plan
 from orchestrator.sweep.proposals import Tried
 from orchestrator.sweep.space import Values, value_text
+from orchestrator.typed_values import check_types
 
 SWEEP, TRIALS, BEST = "sweep.json", "trials.jsonl", "best.yaml"
 FORMAT = 1
@@ -120,8 +121,14 @@ class Book:
         except BlockingIOError:
             self._file.close()
             raise UserError(f"{self.folder} is being worked on by another process: wait for it or end it") from None
-        self.trials, intact = _read_trials(self.folder / TRIALS)
+        try:
+            self.trials, intact = _read_trials(self.folder / TRIALS, self.identity["id"])
+        except UserError:
+            self._file.close()
+            raise
         self._file.truncate(intact)
+        if not intact:
+            self._append({"sweep": self.identity["id"]})
         return self
 
     def __exit__(
@@ -162,8 +169,8 @@ def old_book(folder: Path) -> Book:
     """The sweep in a folder. Raises UserError for what is none, or one of another version's form."""
     try:
         identity = json.loads((folder / SWEEP).read_bytes())
-        words = identity["words"]
-        fits = identity["format"] == FORMAT and all(isinstance(each, str) for each in [*words, identity["place"]])
+        texts = [*identity["words"], identity["place"], identity["id"]]
+        fits = identity["format"] == FORMAT and all(isinstance(each, str) for each in texts)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{folder / SWEEP} cannot be read: name the folder that a sweep printed") from error
     if not fits:
@@ -171,21 +178,23 @@ def old_book(folder: Path) -> Book:
     return Book(folder.absolute(), identity)
 
 
-def _read_trials(path: Path) -> tuple[list[Trial], int]:
-    """All trials told of, and how many bytes the whole lines take. Raises UserError for a damaged line."""
+def _read_trials(path: Path, sweep: str) -> tuple[list[Trial], int]:
+    """All trials told of, and how many bytes the whole lines take. UserError for a damaged line or another sweep's."""
     trials: list[Trial] = []
     intact = 0
     lines = path.read_bytes().splitlines(keepends=True)
+    if lines and lines[-1][-1:] != b"\n":
+        lines.pop()  # torn
     for number, line in enumerate(lines, start=1):
         try:
-            complete = line.endswith(b"\n")
-            if complete:
-                _take(json.loads(line), trials)
+            values = json.loads(line)
+            if number > 1:
+                _take(values, trials)
+            elif values["sweep"] != sweep:
+                raise UserError(f"{path} is of another sweep than {SWEEP} beside it: put back the one that was there")
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-            if number < len(lines):
-                raise UserError(f"{path} is damaged at line {number}: cut the file off before that line") from error
-            complete = False
-        intact += len(line) if complete else 0
+            raise UserError(f"{path} is damaged at line {number}: cut the file off before that line") from error
+        intact += len(line)
     return trials, intact
 
 
@@ -195,6 +204,8 @@ def _take(values: dict[str, Any], trials: list[Trial]) -> None:
     if number == len(trials):
         if not _NAME.fullmatch(values["name"]):
             raise ValueError(f"{values['name']!r} is no name of a folder of ours")
-        trials.append(Trial(number, dict(values["values"]), values["name"]))
+        trials.append(Trial(number, values["values"], values["name"]))
     else:
         trials[number] = replace(trials[number], **values)
+    check_types(trials[number])
+    RunState(trials[number].state)

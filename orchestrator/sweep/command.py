@@ -6,20 +6,22 @@ from pathlib import Path
 
 from rich.console import Console
 
-from orchestrator.cluster.connection import NoRoomError, check_beforehand, connect
+from orchestrator.cluster.connection import NoRoomError, connect
 from orchestrator.cluster.nodes import ranks_held
 from orchestrator.config import granted_targets, recorded_config
+from orchestrator.dry_run import print_dry_run
 from orchestrator.errors import UserError
+from orchestrator.launch import check_beforehand
 from orchestrator.run_folder import read_result
 from orchestrator.run_state import RunState
 from orchestrator.stopping import Stopped, stopping_on_signals
 from orchestrator.sweep.book import BEST, Book, best_of, new_book, old_book, require_no_sweep
 from orchestrator.sweep.plan import FOLDER, Plan, planned
 from orchestrator.sweep.results import FIGURE, write_results
+from orchestrator.sweep.space import value_text
 from orchestrator.sweep.terminal import SweepTerminal, trial_table
 from orchestrator.sweep.tracking import tracked
 from orchestrator.sweep.tuning import carry_out
-from orchestrator.task_data import check_task_data
 from orchestrator.training import cluster_options, probe_replicas
 from orchestrator.words import count_text
 
@@ -28,6 +30,8 @@ def sweep(words: Sequence[str]) -> int:
     """Search from the beginning, in a new folder; returns the exit status."""
     plan = planned(words)
     require_no_sweep(plan.folder)
+    if plan.config.dry_run:
+        return _told_beforehand(plan)
     return _on_cluster(plan, lambda: new_book(plan))
 
 
@@ -45,8 +49,7 @@ def resume_sweep(folder: Path, grants: Sequence[str]) -> int:
 
 
 def _on_cluster(plan: Plan, book: Callable[[], Book]) -> int:
-    check_beforehand(cluster_options(plan.config))
-    check_task_data(plan.config)
+    check_beforehand(plan.config)
     try:
         with stopping_on_signals(), connect(cluster_options(plan.config)):
             _check_room(plan)
@@ -57,11 +60,22 @@ def _on_cluster(plan: Plan, book: Callable[[], Book]) -> int:
         return 128 + stopped.number
 
 
+def _told_beforehand(plan: Plan) -> int:
+    """What would be searched, and what a trial in the middle of it would be."""
+    console = Console(highlight=False)
+    console.print(f"{_headline(plan)} would go into {plan.folder}", soft_wrap=True)
+    for each in plan.space:
+        ends = " … ".join(map(value_text, each.ends)) if not each.choices else ", ".join(map(value_text, each.choices))
+        console.print(f"  {each.key}: {ends}", markup=False, soft_wrap=True)
+    print_dry_run(plan.config, plan.folder)
+    return 0
+
+
 def _carried_out(plan: Plan, book: Book) -> int:
     """Make the trials that are missing and write what came of them all."""
     _note_finished(book)
     console, keys = Console(highlight=False), [each.key for each in plan.space]
-    console.print(f"{count_text(plan.trials, 'trial')} by search={plan.search} in {book.folder}", soft_wrap=True)
+    console.print(f"{_headline(plan)} in {book.folder}", soft_wrap=True)
     with tracked(plan, book):
         with SweepTerminal(keys, plan.trials, book.trials, console) as terminal:
             carry_out(plan, book, terminal.tell)
@@ -74,6 +88,10 @@ def _carried_out(plan: Plan, book: Book) -> int:
         return 1
     console.print(f"the best once more: orchestrate run @{book.folder / BEST}", soft_wrap=True)
     return 0
+
+
+def _headline(plan: Plan) -> str:
+    return f"{count_text(plan.trials, 'trial')} by search={plan.search}"
 
 
 def _note_finished(book: Book) -> None:

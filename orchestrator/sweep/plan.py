@@ -62,6 +62,8 @@ def planned(words: Sequence[str]) -> Plan:
     corners = tuple(configured([*fixed, *overrides(corner)]) for corner in _corners(space, middle))
     config = configured([*fixed, *overrides(middle)])
     _check_population(asked, config)
+    if config.evaluate is not None:
+        raise UserError(f"evaluate={config.evaluate} scores a run, and a sweep trains: use it with orchestrate run")
     return Plan(tuple(words), asked.search, _trials(asked, space), space, fixed, config, corners, folder)
 
 

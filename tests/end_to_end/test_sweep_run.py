@@ -129,6 +129,15 @@ def test_wrong_words_start_and_write_nothing(words: list[str], sentence: str, tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_tells_what_would_be_searched(tmp_path: Path) -> None:
+    ended = orchestrate(tmp_path, "sweep", *SMALL, "batch_size=[8,16]", "trials=7", "dry_run=true", place(tmp_path))
+    assert ended.returncode == 0, ended.stderr
+    assert "7 trials by search=bayes would go into" in ended.stdout
+    assert "lr.rate: 0.0001 … 0.1" in ended.stdout
+    assert "batch_size: 8, 16" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_is_no_sweep_is_told(tmp_path: Path) -> None:
     (tmp_path / "sweep.json").write_text("{}")
     ended = orchestrate(tmp_path, "resume", str(tmp_path))

@@ -41,24 +41,38 @@ def test_a_torn_line_is_cut_off(tmp_path: Path) -> None:
             again.begin({"lr.rate": 0.3})
         kept = whole[:length].rpartition(b"\n")[0].splitlines()
         lines = (tmp_path / TRIALS).read_bytes().splitlines()
-        assert lines[:-1] == kept
+        assert lines[: len(kept)] == kept
         assert json.loads(lines[-1])["values"] == {"lr.rate": 0.3}
 
 
-def test_a_damaged_line_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "{",
+        "[]",
+        '{"at":0,"trial":5,"values":{}}',
+        '{"at":0,"trial":1,"values":{},"name":"../x"}',
+        '{"at":0,"trial":1,"values":[],"name":"001-x"}',
+        '{"at":0,"trial":9,"state":"KILLED"}',
+        '{"at":0,"trial":0,"state":"BEST"}',
+        '{"at":0,"trial":0,"loss":"1"}',
+        '{"at":0,"trial":0,"x":1}',
+        "[" * 9999,
+    ],
+)
+def test_a_damaged_line_is_told(wrong: str, tmp_path: Path) -> None:
     filled(tmp_path)
-    lines = (tmp_path / TRIALS).read_bytes().splitlines(keepends=True)
-    for wrong in (
-        b"{",
-        b"[]",
-        b'{"at":0,"trial":5,"values":{}}',
-        b'{"at":0,"trial":1,"values":{},"name":"../x"}',
-        b'{"at":0,"trial":9,"state":"KILLED"}',
-        b'{"at":0,"trial":0,"x":1}',
-    ):
-        (tmp_path / TRIALS).write_bytes(b"".join([lines[0], wrong + b"\n", *lines[1:]]))
-        with pytest.raises(UserError, match="damaged at line 2"), book(tmp_path):
-            pass
+    lines = (tmp_path / TRIALS).read_text().splitlines(keepends=True)
+    (tmp_path / TRIALS).write_text("".join([*lines[:2], wrong + "\n", *lines[2:]]))
+    with pytest.raises(UserError, match="damaged at line 3"), book(tmp_path):
+        pass
+
+
+def test_trials_of_another_sweep_are_told(tmp_path: Path) -> None:
+    filled(tmp_path)
+    (tmp_path / SWEEP).write_text(json.dumps(IDENTITY | {"id": "1"}))
+    with pytest.raises(UserError, match=r"is of another sweep than sweep.json beside it"), old_book(tmp_path):
+        pass
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_a_plan_knows_kinds_of_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (["precision=0..1"], "precision is 'float32', which has no range"),
         (["seed=0.5..2"], "seed is a whole number"),
         (["lr.rate=1e-4..1e-1", "stepz=3"], "stepz"),
+        (["lr.rate=1e-4..1e-1", "evaluate=here"], "evaluate=here scores a run"),
         (["lr.rate=1e-4..1e-1", "seed=-1"], "seed is -1"),
     ],
 )
