@@ -47,6 +47,7 @@ def test_the_model_of_a_table_predicts_and_nothing_in_it_is_pickled(tmp_path: Pa
     assert mlflow.MlflowClient(database).get_run(run_id).data.tags["orchestrator.model"] == "of the last step"
 
 
+@pytest.mark.slow
 def test_a_language_model_continues_texts_as_it_is_asked_to(tmp_path: Path, database: str) -> None:
     sizes = ["task=language_model", "task.context=32", "model.width=32", "model.heads=2", "model.layers=1"]
     run_id = recorded(tmp_path, database, trained_run(tmp_path, *sizes), model_megabytes=100)
