@@ -17,7 +17,7 @@ TABLE, FIGURE = "results.csv", "sweep.png"
 def write_results(plan: Plan, book: Book) -> list[Path]:
     """The files, each whole or not at all; no best.yaml where no trial has finished."""
     best = best_of(book.trials)
-    written = [_write(book.folder / TABLE, _csv(book, [each.key for each in plan.space]))]
+    written = [_write(book.folder / TABLE, csv_text(book, [each.key for each in plan.space]))]
     save_png(sweep_figure(plan.space, book.trials, LIGHT), book.folder / FIGURE)
     written.append(book.folder / FIGURE)
     if best is not None:
@@ -34,7 +34,8 @@ def best_text(plan: Plan, best: Trial) -> str:
     return head + "".join(f"- {_quoted(each)}\n" for each in plan.overrides(best.values))
 
 
-def _csv(book: Book, keys: Sequence[str]) -> str:
+def csv_text(book: Book, keys: Sequence[str]) -> str:
+    """A trial a row, every number whole."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["trial", *keys, "state", "steps", "validation_loss", "seconds", "folder", "reason"])
