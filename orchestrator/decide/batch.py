@@ -21,6 +21,7 @@ FEWEST_TRAINED, PART_TRAINED, MOST_TRAINED = 8, 80, 100  # steps before it is: t
 FEWEST_STEPS = 200  # of a run: with fewer, no rate is found
 EPOCH = 4  # steps, at least, that go through the data once
 MEMORY = 0.8  # of what is free, that may be taken
+_TOO_SHORT = "to see what other batches are worth would take too much of so short a run"
 _BEGINNING = "before trial steps"
 
 
@@ -39,14 +40,18 @@ def batch(bench: Bench) -> Finding:
     if "batch_size" in (bench.config.lr.get("also") or ()):
         return nothing("lr.also searches it while training")
     given = bench.config.batch_size
+    if not _fits(bench, 2 * given):
+        return nothing("there are too few data, or there is too little memory, for twice as many samples")
     seconds = {given: bench.seconds, **dict(_trials(bench))}
+    if len(seconds) == 1:
+        return nothing(_TOO_SHORT)
     evidence = {f"step_seconds_{size}": each for size, each in sorted(seconds.items())}
     speedup = max(size / each for size, each in seconds.items()) * bench.seconds / given
     bench.job.use_batch(given)
     if speedup < PAYS:
         return Finding({}, evidence, 1.0, f"another batch takes at most {speedup:.2f} times as many samples a second")
     if not bench.budget.allows(_noise_cost(bench), bench.run_seconds * (1 - 1 / speedup)):
-        return Finding({}, evidence, 1.0, "to see what larger batches are worth would take too much of so short a run")
+        return Finding({}, evidence, 1.0, _TOO_SHORT)
     early, noise = _noise(bench)
     evidence |= {"noise_scale_at_first": early, "noise_scale": noise}
     best = max(_runs(bench, seconds, noise), key=lambda run: run.gain, default=None)
@@ -71,10 +76,9 @@ def _taken(bench: Bench, best: _Better, seconds: float, evidence: dict[str, floa
 def _trials(bench: Bench) -> Iterator[tuple[int, float]]:
     """Batches and the seconds of a step with them: larger ones while samples a second rise, else a smaller one."""
     size, best = bench.config.batch_size, bench.seconds
-    held, free = bench.job.memory()
     while size < LARGEST * bench.config.batch_size:
         size, cost = 2 * size, 2 * best * (STEPS + 1)
-        if not _fits(bench, size, held, free) or not bench.budget.allows(cost, bench.run_seconds / 2):
+        if not _fits(bench, size) or not bench.budget.allows(cost, bench.run_seconds / 2):
             return
         seconds = _tried(bench, size)
         yield size, seconds
@@ -90,13 +94,12 @@ def _tried(bench: Bench, size: int) -> float:
     return bench.step_seconds()
 
 
-def _fits(bench: Bench, size: int, held: int, free: int) -> bool:
-    """Whether there are data for it, and memory: what grows with the batch is at most all that is held."""
-    config = bench.config
+def _fits(bench: Bench, size: int) -> bool:
+    """Whether there are data for it, and memory: half the batch, tried before, took at most all that is held."""
+    config, (held, free) = bench.config, bench.job.memory()
     samples = size * config.accumulate * config.cluster.workers
     sharing = 1 if config.cluster.gpus_per_worker else config.cluster.workers
-    more = held * (size / config.batch_size - 1) * sharing
-    return EPOCH * samples <= bench.job.training_samples() and more <= MEMORY * free
+    return EPOCH * samples <= bench.job.training_samples() and held * sharing <= MEMORY * free
 
 
 def _noise_cost(bench: Bench) -> float:

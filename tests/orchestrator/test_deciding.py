@@ -159,8 +159,8 @@ def test_a_larger_batch_is_taken_where_steps_hardly_take_longer() -> None:
     [
         (Machine(fixed=0.0, each=0.01), "times as many samples a second"),
         (Machine(fixed=0.05, each=1e-4, noise=(1.0, 1.0)), "larger steps bring less than they take longer"),
-        (Machine(fixed=0.05, each=1e-4, samples=50), "at most 1.00 times as many samples a second"),
-        (Machine(fixed=0.05, each=1e-4, free=10**8), "at most 1.00 times as many samples a second"),
+        (Machine(fixed=0.05, each=1e-4, samples=50), "too few data"),
+        (Machine(fixed=0.05, each=1e-4, free=10**8), "too little memory"),
     ],
     ids=["computation", "no noise", "few data", "little memory"],
 )
@@ -168,6 +168,12 @@ def test_a_larger_batch_is_not_taken_where_it_does_not_pay_or_fit(machine: Machi
     events, config, _ = decided(machine)
     assert words in events["batch"].reason
     assert (config.batch_size, machine.batch_size, config.steps) == (4, 4, 4000)
+
+
+def test_batches_are_not_tried_where_that_takes_too_much_of_the_run() -> None:
+    events, _, _ = decided(machine := Machine(fixed=0.05), "decide.seconds=0.01", "decide.communication=given")
+    assert "too much of so short a run" in events["batch"].reason
+    assert machine.batch_size == 4
 
 
 def test_one_worker_and_gpus_have_nothing_to_plan_for() -> None:
