@@ -70,6 +70,7 @@ some_events: st.SearchStrategy[Event] = st.one_of(
         st.dictionaries(texts, st.lists(st.tuples(texts, texts, floats, floats).map(list))),
         naturals,
     ),
+    st.builds(events.Decided, texts, json_values, st.dictionaries(texts, floats), floats, floats, texts),
     st.builds(events.CommunicationMeasured, naturals, texts, st.dictionaries(texts, st.dictionaries(texts, floats))),
     st.builds(events.ArmTakenUp, naturals, texts, naturals, series, series, floats),
     st.builds(events.ForecastMade, st.builds(Forecast, naturals, floats, floats, naturals, floats, st.booleans())),
@@ -105,7 +106,7 @@ def test_every_event_comes_back_as_it_was(recorded: list[Event], tmp_path_factor
 
 
 def test_every_kind_of_event_is_covered() -> None:
-    assert len(events.Event.__args__) == 21
+    assert len(events.Event.__args__) == 22
 
 
 def test_each_line_is_json_that_any_program_reads(tmp_path: Path) -> None:
