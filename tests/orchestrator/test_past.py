@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,13 +12,17 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from rich.console import Console
 
 from orchestrator.config import CONF, Config, config_from, recorded_config
+from orchestrator.dry_run import print_dry_run
 from orchestrator.events import RateChosen, RunStarted
 from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Choice
 from orchestrator.past import taught
+from orchestrator.recorders import messages
 from orchestrator.recorders.journal import Journal
+from orchestrator.words import rate_text
 
 ON = ("past=true", "task=tabular", "steps=800")
 
@@ -118,3 +123,19 @@ def test_a_damaged_folder_teaches_nothing(tmp_path: Path, damage: bytes) -> None
 def test_where_nothing_ran_yet_there_is_nothing_to_learn(tmp_path: Path) -> None:
     config = configure(tmp_path / "none")
     assert taught(config) == (config, None)
+
+
+def test_a_person_is_told_before_and_at_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = configure(tmp_path)
+    folder = earlier(config, "run", 0.02)
+    print_dry_run(config, tmp_path / "next")
+    assert f"searched around {rate_text(0.02)}, as " in " ".join(capsys.readouterr().out.split())
+    found, past = taught(config)
+    console = Console(width=1000, record=True, file=io.StringIO())
+    console.print(messages.start(RunStarted("next", "folder", found.to_json(), {}, 0.0, past)))
+    assert (
+        f"searched around {rate_text(0.02)}, as {folder} chose for the same work; past=false: anew"
+        in console.export_text()
+    )
+    console.print(messages.start(RunStarted("next", "folder", config.to_json(), {}, 0.0)))
+    assert "past=false" not in console.export_text()
