@@ -91,4 +91,6 @@ def test_several_runs_one_of_which_fails(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "lr.rate is -1" in ended.stderr
     assert {path.parent.name for path in (tmp_path / "sweep").rglob("result.json")} == {"0", "2"}
-    assert "constant" in ended.stdout  # the table at the end
+    lines = ended.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["FINISHED", "FINISHED", "run"]  # a line each, then the table
+    assert (tmp_path / "sweep" / "compare.png").is_file()
