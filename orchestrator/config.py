@@ -114,7 +114,7 @@ class EvaluationConfig:
 
 @dataclass
 class TrackingConfig:
-    """Where MLflow keeps the run; `uri` null: nowhere. `model_megabytes`: the largest weights that go along; 0: none."""
+    """Where MLflow keeps the run; `uri` null: nowhere. `model_megabytes`: largest weights that go along; 0: none."""
 
     uri: str | None
     experiment: str
