@@ -18,9 +18,7 @@ from orchestrator.training import probe_replicas, train
 from orchestrator.words import policy_name, task_name
 
 
-def carried_through(
-    config: Config, folder: Path, recording: Recording, run_id: str, crew: Crew | None = None
-) -> int:
+def carried_through(config: Config, folder: Path, recording: Recording, run_id: str, crew: Crew | None = None) -> int:
     """Train to the end, whatever that is, and record it; returns the exit status."""
     weights: str | None = None
     error: BaseException | None = None

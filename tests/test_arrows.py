@@ -44,7 +44,11 @@ def offenders(folder: str, forbidden: tuple[str, ...], allowed: tuple[str, ...] 
             ("orchestrator/cluster/", "orchestrator/sweep", "orchestrator/recorders/ray_metrics"),
         ),
         ("orchestrator", ("mlflow",), ("orchestrator/recorders/mlflow",)),
-        ("orchestrator", ("hydra", "omegaconf"), ("orchestrator/config.py", "orchestrator/cli.py", "orchestrator/composing.py")),
+        (
+            "orchestrator",
+            ("hydra", "omegaconf"),
+            ("orchestrator/config.py", "orchestrator/cli.py", "orchestrator/composing.py"),
+        ),
         ("orchestrator/learning_rate", ("torch", "ray", "mlflow", "hydra", "trainers", "comm_plans"), ()),
     ],
 )

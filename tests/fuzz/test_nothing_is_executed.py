@@ -50,7 +50,9 @@ EXECUTING_MODULES = {
 }
 EXECUTING_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen"}
 PARSING = {"fromstring", "parse", "iterparse", "XML", "XMLParser"}
-WITHIN_ONE_RAY = {"orchestrator/sweep/populations.py": {"ray.cloudpickle.loads"}}  # bytes that the same process has just made
+WITHIN_ONE_RAY = {
+    "orchestrator/sweep/populations.py": {"ray.cloudpickle.loads"}
+}  # bytes that the same process has just made
 
 
 class Evil:
