@@ -155,7 +155,7 @@ class Config:
     tracking: TrackingConfig
     debug: DebugConfig
     snapshot_every_steps: int | None = None  # within stages; None: at their ends only
-    past: bool | None = None  # learn from earlier runs of the same work; None: where decide.rate is measured
+    past: bool | None = None  # learn from earlier runs of the same work; None: a single one that decides its rate
     terminal: str = "auto"  # full, quiet, or auto: quiet where the run is one of several
     parent: str | None = None  # the folder of several runs that this one belongs to
     overlap: OverlapConfig = field(default_factory=OverlapConfig)

@@ -37,10 +37,11 @@ def taught(config: Config) -> tuple[Config, str | None]:
 
 
 def _wants_to_know(config: Config) -> bool:
-    """Whether the policy searches an interval that nobody has named."""
+    """Whether the policy searches an interval that nobody has named; one of several runs learns only if told to."""
     if config.lr["name"] not in _LEARNERS or any(config.lr.get(key) is not None for key in _GIVEN):
         return False
-    wanted = config.decide.rate == "measured" if config.past is None else config.past
+    usual = config.decide.rate == "measured" and config.parent is None
+    wanted = usual if config.past is None else config.past
     return wanted and make_policy(config.lr, config.steps, config.seed).cost().probe_steps > 0
 
 

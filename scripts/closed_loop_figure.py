@@ -49,8 +49,10 @@ def _panel(panel: Axes, case: str, rows: Sequence[Row]) -> None:
     for arm in dict.fromkeys(row["arm"] for row in rows):
         _arm(panel, [row for row in rows if row["arm"] == arm], colours[arm])
     if (target := _target(rows)) is not None:
-        panel.axhline(target, color="black", lw=0.8, ls=":")
+        panel.axhline(target, color="black", lw=0.8, ls=":", label="what the best peak ends with")
     panel.set(title=case, xlabel="seconds since the launch", yscale="log", xlim=(0, None))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter("{x:g}")
 
 
 def _arm(panel: Axes, rows: Sequence[Row], colour: str) -> None:

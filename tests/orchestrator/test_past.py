@@ -104,6 +104,8 @@ def test_launches_that_decide_learn_unless_told_not_to(tmp_path: Path) -> None:
     assert taught(deciding)[1] is not None
     for said in (["past=false", "decide=all"], ["past=null", "decide=all", "decide.rate=given"]):
         assert taught(configure(tmp_path, *said))[1] is None
+    assert taught(replace(deciding, parent=str(tmp_path)))[1] is None
+    assert taught(replace(deciding, parent=str(tmp_path), past=True))[1] is not None
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]\n", b'{"n": 0}\n', b"\xff\xfe\n"])
