@@ -15,6 +15,7 @@ class Metric:
     meaning: str = ""
     tags: tuple[str, ...] = ()
     logarithmic: bool = False
+    scattered: bool = False  # its values do not follow from one another, so no line joins them
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,14 @@ class Panel:
 
 LEARNING_RATE = Metric("learning_rate", "rate", meaning="learning rate of the last real step", logarithmic=True)
 TRAIN_LOSS = Metric("train_loss", "training", meaning="mean training loss of the last steps, over ranks")
-PROBE_LOSS = Metric("probe_loss", "probe", meaning="mean training loss at the end of the last probe, over ranks")
-PROBE_RATE = Metric("probe_rate", "probe", meaning="learning rate at the end of the last probe", logarithmic=True)
+PROBE_LOSS = Metric(
+    "probe_loss", "probe", meaning="mean training loss at the end of the last probe, over ranks", scattered=True
+)
+PROBE_RATE = Metric(
+    "probe_rate", "probe", meaning="learning rate at the end of the last probe", logarithmic=True, scattered=True
+)
 VALIDATION_LOSS = Metric("validation_loss", "validation", meaning="loss on the validation split")
-FORECAST_LOSS = Metric("forecast_loss", "forecast", meaning="loss that the last probe let expect")
+FORECAST_LOSS = Metric("forecast_loss", "forecast", meaning="loss that the last probe let expect", scattered=True)
 STAGE = Metric("stage", "stage", meaning="stage of the learning-rate policy")
 STEP = Metric("step", "steps taken", meaning="real optimizer steps so far")
 STEPS_LEFT = Metric("steps_left", "steps left", meaning="real optimizer steps to come")

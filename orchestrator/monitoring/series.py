@@ -57,7 +57,7 @@ def _panel(panel: Panel, series: dict[Metric, dict[str, list[Point]]]) -> Json:
         "logarithmic": first.logarithmic,
         "meaning": "; ".join(f"{metric.title}: {metric.meaning}" for metric in panel.metrics),
         "series": [
-            {"name": words, "points": thinned(points)}
+            {"name": words, "points": thinned(points), "scattered": metric.scattered}
             for metric in panel.metrics
             for words, points in series.get(metric, {}).items()
         ],

@@ -65,8 +65,8 @@ function chart(panel, end) {
     const colour = `var(--series-${number % COLOURS})`;
     const points = series.points.filter((point) => positive(point[1]));
     const path = points.map(([at, value], index) => `${index ? "L" : "M"}${x(at).toFixed(1)},${y(value).toFixed(1)}`);
-    svg.append(element("path", { d: path.join(""), style: `stroke:${colour}` }));
-    if (points.length && points.length < 40)
+    if (!series.scattered) svg.append(element("path", { d: path.join(""), style: `stroke:${colour}` }));
+    if (series.scattered || points.length < 40)
       for (const [at, value] of points)
         svg.append(element("circle", { cx: x(at), cy: y(value), r: 2, style: `fill:${colour}` }));
   });
