@@ -6,6 +6,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from signal import SIGTERM
 from threading import Semaphore, Thread
+from time import monotonic
 
 from orchestrator.cluster.crew import Crew
 from orchestrator.config import Config
@@ -26,11 +27,12 @@ class EndedEarly(Stopped):
 
 @dataclass(frozen=True)
 class Report:
-    """A validation. step: real ones so far; rate: the last one used."""
+    """A validation. step: real ones so far. rate: the last one used. seconds: since this process began with the run."""
 
     loss: float
     step: int
     rate: float | None
+    seconds: float
 
 
 class Running:
@@ -43,6 +45,7 @@ class Running:
         self._config, self._folder, self._crew, self._by_stages = config, folder, crew, by_stages
         self._reports: SimpleQueue[Report | BaseException | None] = SimpleQueue()
         self._asked = Semaphore(0)  # how often more was asked for and not given yet
+        self._begin = monotonic()
         self._rate: float | None = None
         self._validated: Report | None = None
         self._ending: str | None = None
@@ -77,7 +80,7 @@ class Running:
             case StepsTrained() if event.rates:
                 self._rate = event.rates[-1]
             case Validated(split="validation"):
-                self._validated = Report(event.metrics["loss"], event.step, self._rate)
+                self._validated = Report(event.metrics["loss"], event.step, self._rate, monotonic() - self._begin)
                 if not self._by_stages and event.step < self._config.steps:  # schedulers stop what has all its steps
                     self._reports.put(self._validated)
             case SnapshotSaved() if self._by_stages and event.step < self._config.steps:

@@ -57,7 +57,7 @@ class BookSearcher(Searcher):  # type: ignore[misc]
         if self._ending.stop_all():
             return
         if result is not None and not error:
-            trial = replace(trial, loss=result[LOSS], steps=result[STEP], seconds=result["time_total_s"])
+            trial = replace(trial, loss=result[LOSS], steps=result[STEP], seconds=result["seconds"])
         ended = self._ended(trial, error)
         self._book.end(ended)
         self._told(ended)

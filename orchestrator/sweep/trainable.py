@@ -46,11 +46,11 @@ class TrialFailed(Exception):  # noqa: N818
 def as_trainable(fixed: Sequence[str], folder: str | os.PathLike[str], by_stages: bool = False) -> Any:
     """Ray Tune's trainable for `orchestrate run` with these overrides; Tune's configuration has further ones by key.
 
-    A trial is one distributed training. It reports `validation_loss`, `step` (real optimizer steps) and `rate` at each
-    validation, with `by_stages` at each stage's end, where it waits. Its run folder is `folder`/TRIAL_ID, or what
-    `hydra.run.dir` in its configuration says, on the machine that this is called on; a trial that Tune restores or
-    starts again goes on from there. It takes room for its workers, in its own placement group, and none for itself.
-    Ray must be connected.
+    A trial is one distributed training. It reports `validation_loss`, `step` (real optimizer steps), `rate` and
+    `seconds` at each validation, with `by_stages` at each stage's end, where it waits. Its run folder is
+    `folder`/TRIAL_ID, or what `hydra.run.dir` in its configuration says, on the machine that this is called on; a trial
+    that Tune restores or starts again goes on from there. It takes room for its workers, in its own placement group,
+    and none for itself. Ray must be connected.
 
     Raises UserError for a configuration that is wrong. A trial that fails ends alone, as an error that says why; one
     that a scheduler stops is KILLED in its folder and in MLflow.
@@ -138,8 +138,9 @@ def _values(config: dict[str, Any]) -> dict[str, Any]:
 
 def _told(report: Report | None) -> dict[str, Any]:
     if report is None:
-        return {LOSS: DIVERGED, STEP: 0, "rate": None}
-    return {LOSS: report.loss if math.isfinite(report.loss) else DIVERGED, STEP: report.step, "rate": report.rate}
+        return {LOSS: DIVERGED, STEP: 0, "rate": None, "seconds": 0.0}
+    loss = report.loss if math.isfinite(report.loss) else DIVERGED
+    return {LOSS: loss, STEP: report.step, "rate": report.rate, "seconds": report.seconds}
 
 
 def _room(config: Config) -> tune.PlacementGroupFactory:

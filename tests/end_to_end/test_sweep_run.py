@@ -30,24 +30,43 @@ def events(folder: Path) -> Iterator[list[dict[str, Any]]]:
 
 @pytest.mark.slow
 def test_a_sweep_finds_the_best_and_launches_it_again(tmp_path: Path) -> None:
-    ended = orchestrate(
-        tmp_path, "sweep", *SMALL, "optimizer=[adamw,sgd]", "trials=4", "search=random", place(tmp_path)
-    )
+    recorded = [*(word for word in SMALL if word != "tracking=none"), f"outputs={tmp_path / 'outputs'}"]
+    words = [*recorded, "optimizer=[adamw,sgd]", "trials=4", "search=random", place(tmp_path)]
+    ended = orchestrate(tmp_path, "sweep", *words)
     assert ended.returncode == 0, ended.stderr
     rows = table(tmp_path)
     assert [row["state"] for row in rows] == ["FINISHED"] * 4
-    best = min(rows, key=lambda row: float(row["validation_loss"]))
-    assert ended.stdout.count("trial ") >= 4
+    assert sum(line.startswith("trial ") and " of 4 " in line for line in ended.stdout.splitlines()) == 4
     assert (tmp_path / "sweep" / "sweep.png").stat().st_size > 1000
+    best = min(rows, key=lambda row: float(row["validation_loss"]))
     again = orchestrate(tmp_path, "run", f"@{tmp_path / 'sweep' / 'best.yaml'}", f"hydra.run.dir={tmp_path / 'again'}")
     assert again.returncode == 0, again.stderr
     made = json.loads((tmp_path / "again" / "result.json").read_text())
     first = json.loads((tmp_path / "sweep" / best["folder"] / "result.json").read_text())
     assert made["weights_sha256"] == first["weights_sha256"]
+    in_mlflow(tmp_path / "outputs", float(best["validation_loss"]))
     held = orchestrate(tmp_path, "sweep", *SMALL, place(tmp_path))
     assert (held.returncode, "already holds a sweep" in held.stderr) == (2, True)
     done = orchestrate(tmp_path, "resume", str(tmp_path / "sweep"))
     assert (done.returncode, "holds a finished sweep" in done.stderr) == (2, True)
+
+
+def in_mlflow(outputs: Path, loss: float) -> None:
+    """A parent with its table and its best, and a child a trial; the run of the winner is no child."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{outputs / 'mlflow.db'}")
+    runs = client.search_runs([each.experiment_id for each in client.search_experiments()])
+    parents = {run.data.tags.get("mlflow.parentRunId") for run in runs} - {None}
+    assert len(parents) == 1
+    parent = client.get_run(parents.pop())
+    assert parent.info.status == "FINISHED"
+    assert parent.data.metrics["result/validation_loss"] == loss
+    assert {"results.csv", "sweep.png", "best.yaml"} <= {
+        each.path for each in client.list_artifacts(parent.info.run_id)
+    }
+    children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    assert [child.info.status for child in children] == ["FINISHED"] * 4
 
 
 @pytest.mark.slow
@@ -93,7 +112,7 @@ def test_a_sweep_told_to_stop_ends_its_trials_and_goes_on_later(tmp_path: Path) 
     def trains() -> bool:
         return any(story[-1]["event"] == "StepsTrained" for story in events(tmp_path) if story)
 
-    assert killed_when(tmp_path, words, trains, signal.SIGTERM) == 128 + signal.SIGTERM
+    assert killed_when(tmp_path, words, trains, signal.SIGINT, whole_group=True) == 128 + signal.SIGINT
     ends = [story[-1] for story in events(tmp_path)]
     assert {(end["event"], end["state"]) for end in ends} == {("RunEnded", "KILLED")}
     last = orchestrate(tmp_path, "resume", str(tmp_path / "sweep"))
