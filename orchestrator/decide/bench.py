@@ -83,7 +83,7 @@ class Bench:
     @property
     def alone(self) -> float:
         """Seconds of a step without any communication."""
-        return self.seconds - self.exposed
+        return max(0.0, self.seconds - self.exposed)
 
     @property
     def run_seconds(self) -> float:
