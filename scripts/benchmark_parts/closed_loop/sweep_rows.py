@@ -22,6 +22,7 @@ ORCHESTRATE = str(Path(sys.executable).with_name("orchestrate"))
 TASK = ["task=tabular", "lr=cosine", "cluster.workers=1", "lr.rate=1e-4..1e-1", "search=random", "evaluation=none"]
 SHORT, LONG = 100, 12_000  # steps: seconds, and most of a minute
 BARE = "tune"
+_QUIET = {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "RAY_AIR_NEW_OUTPUT": "0"}
 
 
 def sweep_rows(quick: bool) -> list[Row]:
@@ -31,11 +32,15 @@ def sweep_rows(quick: bool) -> list[Row]:
 
 
 def sweep_summary(rows: list[Row]) -> Row:
-    """Seconds a short trial takes a core besides training, and the share of time that long ones train, by cores."""
+    """Seconds a short trial takes a core besides training, and the share of time that long ones train, by cores.
+
+    From one trial's end to the next one's, whatever the core, both for short trials and for ones that do nothing.
+    """
     by_sweep = {name: [row for row in rows if row.get("sweep") == name] for name in ("short", "long", BARE)}
     return {
         "sweep_overhead_seconds": _overhead(by_sweep["short"]),
-        "bare_tune_overhead_seconds": _overhead(by_sweep[BARE]),
+        "sweep_seconds_between_ends": _between_ends(by_sweep["short"]),
+        "bare_tune_seconds_between_ends": _between_ends(by_sweep[BARE]),
         "sweep_busy_share": _busy(by_sweep["long"]),
     }
 
@@ -47,6 +52,11 @@ def _overhead(rows: list[Row]) -> float:
     steady = ends[slots:]  # the first on each core begin with the cluster
     gaps = [(later - ends[place]) for place, later in enumerate(steady)]
     return median(gaps) - median(row["own_seconds"] for row in rows)
+
+
+def _between_ends(rows: list[Row]) -> float:
+    ends = sorted(row["end"] for row in rows)
+    return (ends[-1] - ends[0]) / (len(ends) - 1)
 
 
 def _busy(rows: list[Row]) -> float:
@@ -94,7 +104,7 @@ def _bare(trials: int) -> list[Row]:
 
 def _bare_ends(trials: int) -> list[float]:
     """When each trial that does nothing has ended."""
-    os.environ.update({"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "RAY_AIR_NEW_OUTPUT": "0"})
+    os.environ.update(_QUIET)
     import ray
     from ray import tune
 
