@@ -18,4 +18,4 @@ def test_figures_of_sweeps() -> None:
     assert summary["sweep_overhead_seconds"] == pytest.approx(1.5)
     assert summary["sweep_seconds_between_ends"] == pytest.approx((4 * 3.5 + 0.1) / 9)
     assert summary["bare_tune_seconds_between_ends"] == pytest.approx((4 * 0.5 + 0.1) / 9)
-    assert summary["sweep_busy_share"] == pytest.approx(10 * 40 / (2 * (5 * 42 + 0.1)))
+    assert summary["sweep_busy_share"] == pytest.approx(10 * 40 / (2 * (5 * 42 + 0.1 - 2.0)))

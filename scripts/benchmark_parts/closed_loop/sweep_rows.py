@@ -60,8 +60,8 @@ def _between_ends(rows: list[Row]) -> float:
 
 
 def _busy(rows: list[Row]) -> float:
-    """Own work of all trials over what the cores could have done from the first's beginning to the last's end."""
-    span = max(row["end"] for row in rows) - min(row["begin"] for row in rows)
+    """Own work of all trials over what the cores could have done since the first one worked, to the last's end."""
+    span = max(row["end"] for row in rows) - min(row["end"] - row["own_seconds"] for row in rows)
     return float(sum(row["own_seconds"] for row in rows) / (span * _slots(rows)))
 
 
