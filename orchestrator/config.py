@@ -219,6 +219,13 @@ def granted_targets(grants: Iterable[str]) -> Iterator[str]:
         yield target
 
 
+def own_code(values: Json) -> list[str]:
+    """What a command on a run folder must name to be let run it: KEY._target_=CLASS of each class of a person's own."""
+    known = set(known_targets())
+    own = {target: key for key, target in _targets_in(values) if target not in known}
+    return [f"{key}={target}" for target, key in own.items()]
+
+
 def known_targets() -> Iterator[str]:
     """Every `_target_` in the configuration tree that came with this installation."""
     for path in sorted(CONF.rglob("*.yaml")):

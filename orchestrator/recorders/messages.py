@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.communication import measured_sentence, plan_sentence
+from orchestrator.config import own_code
 from orchestrator.decide.words import NAMES, decided_row
 from orchestrator.events import (
     CommunicationMeasured,
@@ -96,7 +97,7 @@ def end(event: RunEnded, started: RunStarted | None) -> RenderableType:
     config = started.config if started else {}
     if event.state != "FINISHED":
         reason = mask(event.reason or "no reason given")
-        return Group(Text(), Text(f"{event.state}: {reason}", style="red"), _next_after_failure(folder))
+        return Group(Text(), Text(f"{event.state}: {reason}", style="red"), _next_after_failure(folder, config))
     return Group(Text(), _outcome(event.result), Text(), _next_after_success(folder, config))
 
 
@@ -162,11 +163,17 @@ def _next_after_success(folder: str, config: Json) -> RenderableType:
     uri = config.get("tracking", {}).get("uri")
     if uri:
         rows["MLflow"] = f"mlflow ui --backend-store-uri {mask(uri)}" if "sql" in uri else mask(uri)
-    return _aligned({**rows, "compare": "orchestrate compare", "score": f"orchestrate run evaluate={folder}"})
+    score = _with_own_code(f"orchestrate run evaluate={folder}", config)
+    return _aligned({**rows, "compare": "orchestrate compare", "score": score})
 
 
-def _next_after_failure(folder: str) -> RenderableType:
-    return _aligned({"journal": str(Path(folder) / "journal.jsonl"), "go on": f"orchestrate resume {folder}"})
+def _next_after_failure(folder: str, config: Json) -> RenderableType:
+    going_on = _with_own_code(f"orchestrate resume {folder}", config)
+    return _aligned({"journal": str(Path(folder) / "journal.jsonl"), "go on": going_on})
+
+
+def _with_own_code(command: str, config: Json) -> str:
+    return " ".join([command, *own_code(config)])
 
 
 def _decided_line(cells: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """What a person sees: complete, at most 80 columns, readable without colour and in a pipe."""
 
 import io
+from dataclasses import replace
 import re
 from pathlib import Path
 
@@ -100,6 +101,14 @@ def test_a_failed_run_says_why_and_how_to_go_on() -> None:
     text = shown([started, RunEnded("FAILED", "rank 1 ran out of memory", {})], terminal=False)
     assert "FAILED: rank 1 ran out of memory" in text
     assert "orchestrate resume outputs/2026-11-30/12-00-00" in text
+
+
+def test_what_to_type_next_names_code_of_ones_own() -> None:
+    started = next(event for event in RUN if isinstance(event, RunStarted))
+    mine = replace(started, config={**started.config, "task": {"_target_": "own_task.Sine"}})
+    for state, command in (("KILLED", "orchestrate resume "), ("FINISHED", "orchestrate run evaluate=")):
+        text = shown([mine, RunEnded(state, None, {})], terminal=False)
+        assert f"{command}{mine.folder} task._target_=own_task.Sine\n" in text
 
 
 def test_steps_without_a_start_do_no_harm() -> None:
