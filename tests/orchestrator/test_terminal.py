@@ -1,8 +1,8 @@
 """What a person sees: complete, at most 80 columns, readable without colour and in a pipe."""
 
 import io
-from dataclasses import replace
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
