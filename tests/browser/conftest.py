@@ -61,7 +61,7 @@ def browser(chromium: Any) -> Any:
     return chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
     if not Path(_DRIVER).is_file():
         pytest.skip("no browser is here: apt-get install chromium chromium-driver")
@@ -75,7 +75,7 @@ def chromium() -> Iterator[Any]:
     driver.quit()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
     """Goes on until the tests are done, its gradients along a plan."""
     place = tmp_path_factory.mktemp("live")
@@ -97,7 +97,7 @@ def live_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
         shutil.rmtree(ray, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which three policies were tried; returns it."""
     place = tmp_path_factory.mktemp("finished")
@@ -106,7 +106,7 @@ def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def mlflow_address(finished_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """MLflow's own pages over the database of the finished runs."""
     import socket
