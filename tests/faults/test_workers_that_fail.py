@@ -12,6 +12,7 @@ from orchestrator.events import ProbeRan, Recovered, RunEnded, SnapshotSaved, St
 TWO_STAGES = [*CONSTANT, "lr.stages=2"]
 
 
+@pytest.mark.slow
 def test_killed_while_it_searches_and_while_it_trains(run: StartRun, searched: Run) -> None:
     disturbed = run(*SEARCH, "snapshot_every_steps=50").start()
     disturbed.wait_for(happened(ProbeRan, 1))

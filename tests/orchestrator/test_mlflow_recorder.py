@@ -177,6 +177,7 @@ def test_orphans_of_this_machine_end_as_killed_whatever_their_experiment(tmp_pat
         assert client.get_run(run_id).info.status == ("KILLED" if run_id in orphans else "RUNNING"), why
 
 
+@pytest.mark.slow
 def test_a_database_that_another_process_has_locked_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     mlflow.MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()

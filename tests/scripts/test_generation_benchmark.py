@@ -34,6 +34,7 @@ def test_dense_ways_agree() -> None:
         np.testing.assert_allclose(each, found[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_tactic_reads_the_share_that_is_asked_for() -> None:
     rows = [each for each in one_layer_rows(4096, steps=16) if each["method"] == "Tactic"]
     for each, share in zip(rows, SHARES, strict=True):

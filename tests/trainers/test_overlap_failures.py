@@ -25,7 +25,8 @@ def said(ranks: int, folder: Path, how: str) -> list[str]:
     return [words for words, _ in found]
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_an_exception_in_an_operation(ranks, tmp_path):
     sentences = said(ranks, tmp_path, "raised")
     assert len(sentences) == ranks

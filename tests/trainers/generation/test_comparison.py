@@ -11,6 +11,7 @@ from trainers.generation.sparse_attention.tactic import Tactic
 from trainers.models.transformer import Transformer
 
 
+@pytest.mark.slow
 def test_rows_say_what_was_read_and_how_predictions_changed() -> None:
     torch.manual_seed(0)
     model = Transformer(vocabulary=50, width=32, layers=4, heads=4, key_value_heads=2).eval()
