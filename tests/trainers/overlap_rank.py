@@ -38,8 +38,8 @@ Make = Callable[..., Trainer]
 
 
 def transformer(**more: Any) -> Task:
-    """Learns the text of this very file."""
-    return LanguageModel(partial(Transformer, width=16, layers=2, heads=2, key_value_heads=1, **more), __file__, 16)
+    """Learns a text."""
+    return LanguageModel(partial(Transformer, width=16, layers=2, heads=2, key_value_heads=1, **more), "kjv", 16)
 
 
 def two_groups(parameters: Any) -> torch.optim.Optimizer:
