@@ -125,7 +125,9 @@ class Trainer:
             if stop_above is not None and self._exceeds(losses[-1], stop_above):
                 break
         if not more:
-            self._flush()
+            self._parallel.flush()
+            if self._world_size > 1:
+                share_buffers(self.model)
         return [float(loss) for loss in losses]
 
     def plan_overlap(self) -> Decision:
@@ -289,11 +291,6 @@ class Trainer:
     def _order_with(self, settings: Settings) -> DataOrder:
         samples = samples_with(self._options.batch_size * self._options.accumulate, settings)
         return DataOrder(len(self._splits.train), samples, self._world_size, self._options.seed)
-
-    def _flush(self) -> None:
-        self._parallel.flush()
-        if self._world_size > 1:
-            share_buffers(self.model)
 
     def _train_step(self, rate: float) -> Tensor:
         self._parallel.begin(rate)
