@@ -3,7 +3,7 @@
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import replace
@@ -15,13 +15,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import Parameter
-from torch.optim import Optimizer
 
 from trainers.averaging import averaged, ready_to_step
 from trainers.communication import InTurn, Parallel, average_shards, data_parallel, share_buffers, sum_over_ranks
 from trainers.data.order import DataOrder
 from trainers.errors import GenerationError, OverlapError
-from trainers.frozen import changing, frozen_digest, trained
+from trainers.frozen import changing, frozen_digest
 from trainers.generation.evaluation.options import LongContextOptions
 from trainers.generation.evaluation.text import OffersText
 from trainers.memory import memory
@@ -33,6 +32,7 @@ from trainers.overlap.training.layout import Layout
 from trainers.overlap.training.measuring import Subject
 from trainers.overlap.training.partial_steps import steps_by_part
 from trainers.overlap.training.recording import Recording, record, trainable
+from trainers.parameter_groups import MakeOptimizer, parameters_for
 from trainers.random_state import seed_all
 from trainers.settings import AS_CONFIGURED, OptimizerSettings, Settings, samples_with
 from trainers.sharding import clip_gradients, gathered, loss_scaler, made_whole, shards, whole_size
@@ -60,7 +60,7 @@ class Trainer:
     def __init__(
         self,
         task: Task,
-        optimizer: Callable[[Iterable[Parameter]], Optimizer],
+        optimizer: MakeOptimizer,
         options: TrainerOptions,
         rank: int = 0,
         world_size: int = 1,
@@ -73,7 +73,7 @@ class Trainer:
         self._order = self._order_with(AS_CONFIGURED)
         seed_all(options.seed)
         self.model = task.build_model().to(self._device)
-        self._optimizer = optimizer(trained(self.model))
+        self._optimizer = optimizer(parameters_for(optimizer, self.model))
         self._settings = OptimizerSettings(self._optimizer)
         ready_to_step(self._optimizer)
         self._scaler = loss_scaler(self.model, self._device, enabled=options.precision == "float16")

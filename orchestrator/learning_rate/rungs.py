@@ -28,6 +28,7 @@ USUAL_INTERVALS = {  # by the optimizer's class; where a rate acts on normalised
     "RAdam": (1e-4, 1e-1),
     "SGD": (1e-3, 1.0),
     "SGDScheduleFree": (1e-2, 10.0),
+    "ScheduleFreeMuon": (1e-3, 1e-1),
 }
 ANY_OPTIMIZER = (1e-4, 1.0)
 AROUND = 10**0.75  # how far from a rate that did well before the next is searched
@@ -105,7 +106,7 @@ class AutoLRSOptions:
         """The band that is given, or else the usual one: without an average a loss after few steps is noisier."""
         if self.band is not None:
             return self.band
-        return 0.02 if self.base.endswith("ScheduleFree") else 0.03
+        return 0.02 if "ScheduleFree" in self.base else 0.03
 
     def known_level(self, steps: int) -> float | None:
         """The level that needs no search: the known one, or a usual one where the steps are too few for any."""
