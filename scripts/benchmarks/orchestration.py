@@ -17,6 +17,8 @@ from statistics import median
 from time import monotonic, perf_counter, sleep
 from typing import Any
 
+from benchmark_parts.snapshot_cost import STRETCH, measure_snapshots
+
 from orchestrator.cluster.connection import ClusterOptions, connect
 from orchestrator.cluster.job import Job, JobSpec
 from orchestrator.events import SnapshotSaved, StepsTrained, Validated
@@ -34,17 +36,20 @@ PLAIN = Path(__file__).parent / "plain_ddp.py"
 
 
 def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
-    """A row a side with the seconds of each round, one for restores, one for the run. Memory in MB (10⁶ bytes)."""
+    """A row a side with the seconds of each round; others for snapshots, restores, a run. Memory in MB (10⁶ bytes)."""
     whole = measure_run(steps=60 if quick else 400)
     with connect(ClusterOptions(workers=RANKS)), Job(job_spec()) as job, PlainGang() as plain:
         info = job.start()
         seconds = take_turns(plain, job, rounds=8 if quick else 40)
         plain_peak, job_peak = peak_megabytes(plain.pids), peak_megabytes(job.pids)
+        snapshots = measure_snapshots(job, RATE, rounds=3 if quick else 15)
         snapshot, restores = measure_restores(job, times=10 if quick else 50)
         kept_peak = peak_megabytes(job.pids)
     rows = [
         row("plain", STEPS, seconds["plain"], peak_megabytes=plain_peak),
         row("job", STEPS, seconds["job"], peak_megabytes=job_peak, startup_seconds=info.seconds),
+        row("job, with snapshots", STRETCH, [saving for saving, _ in snapshots]),
+        row("job, without", STRETCH, [alone for _, alone in snapshots]),
         row("job, restores", 0, restores, peak_megabytes=kept_peak),
         whole,
     ]
@@ -56,6 +61,7 @@ def run(quick: bool) -> tuple[list[Row], dict[str, Any]]:
         "recording_share": whole["recording_share"],
         "peak_memory_over_plain": job_peak - plain_peak,
         "peak_memory_over_plain_with_a_snapshot": kept_peak - plain_peak,
+        "snapshot_cost": median(saving / alone for saving, alone in snapshots) - 1,
         "snapshot_megabytes": snapshot,
         "restore_milliseconds": 1000 * median(restores),
         "step_milliseconds": 1000 * median(seconds["job"]) / STEPS,

@@ -11,7 +11,15 @@ from pathlib import Path
 
 Json = dict[str, object]
 ORCHESTRATE = str(Path(sys.executable).with_name("orchestrate"))
-TINY = ["run", "task=tabular", "steps=40", "lr=constant", "cluster.workers=1", "communication=planned"]
+TINY = [
+    "run",
+    "task=tabular",
+    "steps=40",
+    "lr=constant",
+    "cluster.workers=2",
+    "communication=planned",
+    "topology=ring:ranks=2",
+]
 LONGEST = 7200.0  # seconds
 
 
