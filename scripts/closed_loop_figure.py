@@ -19,9 +19,13 @@ from matplotlib.axes import Axes
 
 Row = dict[str, Any]
 COLOURS = {ALL.name: "tab:blue", NONE.name: "tab:orange"} | dict(
-    zip((arm.name for arm in WITHOUT.values()), ("tab:green", "tab:purple", "tab:olive", "tab:brown"), strict=True)
+    zip(
+        (arm.name for arm in WITHOUT.values()),
+        ("tab:green", "tab:purple", "tab:olive", "tab:brown", "tab:pink"),
+        strict=True,
+    )
 )
-LABELS = {ALL.name: "decide=all", NONE.name: "decide=none"}
+LABELS = {ALL.name: "decide=all optimizer=muon", NONE.name: "decide=none"}
 GREYS = ("0.8", "0.65", "0.5", "0.3")  # of the peaks, rising
 POINTS = 200
 

@@ -62,12 +62,15 @@ class Arm:
     overrides: tuple[str, ...]
 
 
-ALL = Arm("all", ("decide=all",))
+MUON = "optimizer=muon"
+ALL = Arm("all", ("decide=all", MUON))
 NONE = Arm("none", ("decide=none",))
 WITHOUT = {
-    **{name: Arm(f"all but {name}", ("decide=all", f"decide.{name}=given")) for name in DECISIONS[:3]},
-    "rate": Arm("all but rate", ("decide=all", "decide.rate=given", "lr=cosine")),  # at the peak that it has by itself
+    **{name: Arm(f"all but {name}", ("decide=all", f"decide.{name}=given", MUON)) for name in DECISIONS[:3]},
+    "rate": Arm("all but rate", ("decide=all", "decide.rate=given", "lr=cosine")),  # AdamW at lr=cosine's own peak
+    "optimizer": Arm("all but the optimizer", ("decide=all",)),
 }
+SHIPPED_ARMS = (NONE, Arm("all", ("decide=all",)))  # of the tasks as they are shipped, with their own optimizer
 
 LANGUAGE = Workload(
     "language_model",

@@ -14,7 +14,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from benchmark_parts.closed_loop.cases import ALL, CASES, LANGUAGE, NONE, PEAKS, SHIPPED, WITHOUT, Arm, Case, Workload
+from benchmark_parts.closed_loop.cases import (
+    ALL,
+    CASES,
+    LANGUAGE,
+    NONE,
+    PEAKS,
+    SHIPPED,
+    SHIPPED_ARMS,
+    WITHOUT,
+    Arm,
+    Case,
+    Workload,
+)
 from benchmark_parts.closed_loop.launches import RayLab, lab_row, local_row, plain_row
 from benchmark_parts.kept_rows import KeptRows, Key, Row
 from lab.life import down, standing, up
@@ -88,7 +100,7 @@ def _on_this_machine(extent: Extent, seed: int) -> list[Todo]:
     return [
         Todo(["local", workload.to_json(), arm.overrides, seed], partial(local_row, workload, arm, seed))
         for workload in extent.shipped
-        for arm in (NONE, ALL)
+        for arm in SHIPPED_ARMS
     ]
 
 
