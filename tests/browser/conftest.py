@@ -97,7 +97,7 @@ def live_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
         shutil.rmtree(ray, ignore_errors=True)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which three policies were tried; returns it."""
     place = tmp_path_factory.mktemp("finished")
@@ -106,7 +106,7 @@ def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def mlflow_address(finished_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """MLflow's own pages over the database of the finished runs."""
     import socket
