@@ -187,7 +187,12 @@ def test_too_few_steps_for_a_search_train_at_a_usual_rate_if_asked_to():
 
 @pytest.mark.parametrize(
     ("base", "low", "high"),
-    [("schedulefree.AdamWScheduleFree", 1e-4, 0.1), ("torch.optim.SGD", 1e-3, 1.0), ("mine.Lion", 1e-4, 1.0)],
+    [
+        ("schedulefree.AdamWScheduleFree", 1e-4, 0.1),
+        ("trainers.muon.ScheduleFreeMuon", 1e-3, 0.1),
+        ("torch.optim.SGD", 1e-3, 1.0),
+        ("mine.Lion", 1e-4, 1.0),
+    ],
 )
 def test_the_interval_is_what_is_usual_for_the_optimizer(base, low, high):
     rates = sorted(rates_of(AutoLRS(1600, options=AutoLRSOptions(base=base)).ask()))
