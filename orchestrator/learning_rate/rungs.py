@@ -28,7 +28,7 @@ USUAL_INTERVALS = {  # by the optimizer's class; where a rate acts on normalised
     "RAdam": (1e-4, 1e-1),
     "SGD": (1e-3, 1.0),
     "SGDScheduleFree": (1e-2, 10.0),
-    "ScheduleFreeMuon": (1e-3, 1e-1),
+    "ScheduleFreeMuon": (1e-3, 3e-2),
 }
 ANY_OPTIMIZER = (1e-4, 1.0)
 AROUND = 10**0.75  # how far from a rate that did well before the next is searched

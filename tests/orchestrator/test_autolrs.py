@@ -189,7 +189,7 @@ def test_too_few_steps_for_a_search_train_at_a_usual_rate_if_asked_to():
     ("base", "low", "high"),
     [
         ("schedulefree.AdamWScheduleFree", 1e-4, 0.1),
-        ("trainers.muon.ScheduleFreeMuon", 1e-3, 0.1),
+        ("trainers.muon.ScheduleFreeMuon", 1e-3, 0.03),
         ("torch.optim.SGD", 1e-3, 1.0),
         ("mine.Lion", 1e-4, 1.0),
     ],
