@@ -28,6 +28,7 @@ class ScheduleFreeMuon(Optimizer):
     momentum: of matrices, as Nesterov's. betas: the share of the average in the point where gradients are taken, and
     the decay of Adam's squared gradients. r: iterates weigh as their step to this power. weight_decay is decoupled.
     Like Schedule-Free's own classes it must be put into `train` mode to step, and into `eval` mode to be scored.
+    Raises ValueError for betas out of range.
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class ScheduleFreeMuon(Optimizer):
         weight_decay: float = 0.0,
         r: float = 0.5,
     ) -> None:
+        if not (0 < betas[0] <= 1 and 0 <= betas[1] < 1):
+            raise ValueError(f"betas are {tuple(betas)}: set the first above 0 and to 1 at most, the second below 1.")
         own = {"lr": lr, "momentum": momentum, "betas": betas, "eps": eps, "weight_decay": weight_decay, "r": r}
         progress = {"matrix": False, "k": 0, "weight_sum": 0.0, "lr_max": 0.0, "train_mode": False}
         super().__init__(params, own | progress)
@@ -75,7 +78,9 @@ class ScheduleFreeMuon(Optimizer):
                 raise RuntimeError("The optimizer is not in its train mode: call optimizer.train() before its steps.")
             stepped = [parameter for parameter in group["params"] if parameter.grad is not None]
             for parameter in stepped:
-                self.state[parameter].setdefault("z", parameter.detach().clone())
+                if not (state := self.state[parameter]):
+                    state["z"] = parameter.detach().clone()
+                    state["momentum" if group["matrix"] else "exp_avg_sq"] = torch.zeros_like(parameter)
             steps = self._matrix_steps(stepped, group) if group["matrix"] else self._adam_steps(stepped, group)
             self._move(list(steps), group)
         return loss
@@ -84,7 +89,7 @@ class ScheduleFreeMuon(Optimizer):
         """Each matrix and its step; those of one shape are made orthogonal together."""
         alike: defaultdict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for matrix in matrices:
-            momentum = self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
+            momentum = self.state[matrix]["momentum"]
             assert matrix.grad is not None
             momentum.lerp_(matrix.grad, 1 - group["momentum"])
             flat = matrix.grad.lerp(momentum, group["momentum"]).flatten(1)
@@ -97,7 +102,7 @@ class ScheduleFreeMuon(Optimizer):
         """Each parameter and its step. The average takes the place of Adam's first moment."""
         decay = group["betas"][1]
         for parameter in parameters:
-            squares = self.state[parameter].setdefault("exp_avg_sq", torch.zeros_like(parameter))
+            squares = self.state[parameter]["exp_avg_sq"]
             squares.mul_(decay).addcmul_(parameter.grad, parameter.grad, value=1 - decay)
             scale = (squares / (1 - decay ** (group["k"] + 1))).sqrt_().add_(group["eps"])
             yield parameter, parameter.grad / scale
@@ -125,8 +130,8 @@ class ScheduleFreeMuon(Optimizer):
             share = group["betas"][0]
             towards_z = 1 - share if training else 1 - 1 / share
             for parameter in group["params"]:
-                if "z" in self.state[parameter]:
-                    parameter.lerp_(self.state[parameter]["z"], towards_z)
+                if state := self.state[parameter]:
+                    parameter.lerp_(state["z"], towards_z)
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

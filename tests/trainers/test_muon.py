@@ -87,6 +87,12 @@ def test_steps_outside_its_train_mode_are_refused():
         optimizer.step()
 
 
+@pytest.mark.parametrize("betas", [(0, 0.9), (1.1, 0.9), (0.8, 1.0), (0.8, -0.1)])
+def test_betas_out_of_range_are_refused(betas):
+    with pytest.raises(ValueError, match="set the first above 0"):
+        ScheduleFreeMuon(nn.Linear(2, 2).parameters(), betas=betas)
+
+
 def test_a_trainer_goes_on_to_the_bit(tmp_path):
     rates = [0.02] * 6
     options = TrainerOptions(4, clip=1.0)
