@@ -3,8 +3,13 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's workers would starve beside the other process's tests
+
+
+settings.register_profile("side by side", deadline=None)  # how long an example takes says most of what runs beside it
+settings.load_profile("side by side")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups

@@ -115,7 +115,7 @@ def networks(draw: st.DrawFn) -> Topology:
     return Topology("odd", names, (), tuple(Link(names[i], names[j], draw(widths)) for i, j in chosen))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(networks(), st.sampled_from(["all_gather", "reduce_scatter", "all_reduce"]))
 def test_any_direct_network_has_a_verified_plan(topology: Topology, collective: str) -> None:
     plan = solve(topology, collective, method="breadth_first")  # solve verifies

@@ -113,7 +113,7 @@ def test_unequal_ranks_gain_over_two_phases(name: str, value: str) -> None:
     assert sum(plan.shards) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(networks(most_ranks=4))
 def test_random_networks_equal_the_program_with_flows(topology: Topology) -> None:
     plan = solve(topology, "all_reduce")
@@ -121,7 +121,7 @@ def test_random_networks_equal_the_program_with_flows(topology: Topology) -> Non
     assert float(plan.algbw) == pytest.approx(flow_program(topology), rel=1e-7)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(networks(most_switches=0, mirrored=True))
 def test_mirrored_networks_equal_brute_force_tree_packing(topology: Topology) -> None:
     plan = solve(topology, "all_reduce")
@@ -129,7 +129,7 @@ def test_mirrored_networks_equal_brute_force_tree_packing(topology: Topology) ->
     assert plan.optimal
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(networks())
 def test_no_partition_bounds_below_the_optimum(topology: Topology) -> None:
     assert solve(topology, "all_reduce").algbw <= partition_bound(topology)

@@ -66,7 +66,7 @@ def test_all_reduce_beyond_the_reference(name: str, value: int) -> None:
     assert (plan.algbw, plan.optimal) == (value, True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(networks(most_ranks=3, most_switches=2, mirrored=True, able=True))
 def test_all_reduce_never_exceeds_and_mostly_equals_all_trees(topology: Topology) -> None:
     plan = solve(topology, "all_reduce")
@@ -93,7 +93,7 @@ def test_able_switches_save_links_and_depth_at_the_same_optimum(name: str, colle
     assert able.depth <= plain.depth
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(most_switches=3, able=True), st.sampled_from(["all_gather", "reduce_scatter"]))
 def test_pruned_trees_stay_valid_and_enter_no_switch_twice(topology: Topology, collective: str) -> None:
     plan = solve(topology, collective)

@@ -64,7 +64,7 @@ def strongly_connected(draw: st.DrawFn) -> Topology:
     return network(ranks, switches, links)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(strongly_connected(), st.data())
 def test_random_networks_equal_brute_force_over_all_cuts(topology: Topology, data: st.DataObject) -> None:
     ranks = len(topology.ranks)
@@ -73,7 +73,7 @@ def test_random_networks_equal_brute_force_over_all_cuts(topology: Topology, dat
     assert sum(weights) / found.inverse_rate == cut_bound(topology, weights)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(), st.integers(1, 4))
 def test_no_smaller_scale_carries_the_trees(topology: Topology, trees: int) -> None:
     weights, nodes, best = equal_shards(topology), len(topology.nodes), optimum(topology).inverse_rate
@@ -84,7 +84,7 @@ def test_no_smaller_scale_carries_the_trees(topology: Topology, trees: int) -> N
     assert not carries(whole_capacities(topology.capacities, just_below), roots, nodes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks())
 def test_optimal_tree_counts_reach_the_optimum_with_whole_trees(topology: Topology) -> None:
     weights, nodes, best = equal_shards(topology), len(topology.nodes), optimum(topology).inverse_rate

@@ -17,7 +17,7 @@ def root_weights(topology: Topology, root: int) -> list[int]:
     return [int(rank == root) for rank in range(len(topology.ranks))]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(), st.data())
 def test_broadcast_and_reduce_equal_brute_force_over_all_cuts(topology: Topology, data: st.DataObject) -> None:
     root = data.draw(st.integers(0, len(topology.ranks) - 1))

@@ -48,7 +48,7 @@ def test_exactly_k_trees_per_rank(name: str) -> None:
         assert all((tree.share * ranks * int(trees)).denominator == 1 for tree in plan.trees)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(networks(), EVERY, st.booleans())
 def test_random_networks_reach_brute_force_over_all_cuts(topology: Topology, collective: str, symmetric: bool) -> None:
     plan = solve(topology, collective, symmetric=symmetric)
@@ -57,7 +57,7 @@ def test_random_networks_reach_brute_force_over_all_cuts(topology: Topology, col
     assert verify(plan.to_document()).proved
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(networks(), st.integers(1, 4), st.booleans())
 def test_random_networks_with_few_trees(topology: Topology, trees: int, symmetric: bool) -> None:
     # Whole trees can unbalance a switch; a larger scale is taken then, so the plan need not be the best of k trees.
@@ -66,7 +66,7 @@ def test_random_networks_with_few_trees(topology: Topology, trees: int, symmetri
     assert plan.algbw <= plan.optimum
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(networks(), st.data())
 def test_packed_trees_use_no_link_beyond_its_capacity(topology: Topology, data: st.DataObject) -> None:
     ranks, nodes = len(topology.ranks), len(topology.nodes)
@@ -93,7 +93,7 @@ def test_packed_trees_use_no_link_beyond_its_capacity(topology: Topology, data: 
     assert all(load <= capacities[link] for link, load in loads.items())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(networks(most_switches=3))
 def test_removing_switches_keeps_what_terminals_can_receive(topology: Topology) -> None:
     ranks, nodes = len(topology.ranks), len(topology.nodes)
@@ -105,13 +105,13 @@ def test_removing_switches_keeps_what_terminals_can_receive(topology: Topology) 
     assert carries(splits.capacities, weights, nodes)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(networks(), st.integers(0, 10**6), EVERY)
 def test_renumbering_changes_nothing(topology: Topology, seed: int, collective: str) -> None:
     assert solve(renumbered(topology, seed), collective).algbw == solve(topology, collective).algbw
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(networks(), st.fractions(Fraction(1, 50), 50), EVERY)
 def test_scaling_bandwidths_scales_the_plan(topology: Topology, factor: Fraction, collective: str) -> None:
     scaled = replace(topology, links=tuple(replace(link, bandwidth=link.bandwidth * factor) for link in topology.links))
@@ -120,7 +120,7 @@ def test_scaling_bandwidths_scales_the_plan(topology: Topology, factor: Fraction
     assert after.trees == before.trees
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(networks(), st.data(), EVERY)
 def test_a_link_more_never_hurts(topology: Topology, data: st.DataObject, collective: str) -> None:
     one, other = data.draw(st.lists(st.sampled_from(topology.ranks), min_size=2, max_size=2, unique=True))
@@ -128,7 +128,7 @@ def test_a_link_more_never_hurts(topology: Topology, data: st.DataObject, collec
     assert solve(more, collective).algbw >= solve(topology, collective).algbw
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(networks())
 def test_reduce_scatter_is_all_gather_reversed(topology: Topology) -> None:
     assert solve(topology, "reduce_scatter").algbw == solve(reversed_network(topology), "all_gather").algbw

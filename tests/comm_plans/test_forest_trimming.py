@@ -48,7 +48,7 @@ def test_trimmed_star_reaches_what_its_uplinks_can_feed() -> None:
     assert (mirror.algbw, mirror.optimal) == (plan.algbw, False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(stars())
 def test_trimmed_stars_reach_their_optimum_in_closed_form(topology: Topology) -> None:
     plan = solve(topology, "all_gather", trim=True)
@@ -56,7 +56,7 @@ def test_trimmed_stars_reach_their_optimum_in_closed_form(topology: Topology) ->
     assert plan.optimal == (plan.algbw == cut_bound(topology, (1,) * len(topology.ranks)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(stars(), st.data())
 def test_trimmed_rooted_and_weighted_plans_stay_below_the_cut_bound(topology: Topology, data: st.DataObject) -> None:
     ranks = len(topology.ranks)
@@ -91,7 +91,7 @@ def test_a_trimmed_forest_has_no_fixed_number_of_trees() -> None:
         solve(SURPLUS, "all_gather", trim=True, trees_per_rank=2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(stars())
 def test_trimmed_all_reduce_is_proved_optimal(topology: Topology) -> None:
     capacities = topology.capacities

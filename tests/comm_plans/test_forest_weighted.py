@@ -14,7 +14,7 @@ from comm_plans.topology import Topology
 from comm_plans.verifier import verify
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(), st.data())
 def test_unequal_shards_equal_brute_force_over_all_cuts(topology: Topology, data: st.DataObject) -> None:
     ranks = len(topology.ranks)

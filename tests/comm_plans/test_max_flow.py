@@ -59,7 +59,7 @@ def build(arcs: Arcs) -> Network:
     return network
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(arcs_strategy, st.integers(0, 12), st.integers(0, 6), st.booleans())
 def test_sweep_equals_one_flow_for_every_terminal(arcs: Arcs, need: int, margin: int, keep: bool) -> None:
     network, kept, terminals = build(arcs), {5} if keep else set(), [1, 2, 3, 4]
@@ -75,7 +75,7 @@ def test_sweep_equals_one_flow_for_every_terminal(arcs: Arcs, need: int, margin:
         assert excess == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(arcs_strategy, st.integers(1, 12))
 def test_near_side_is_a_violated_cut(arcs: Arcs, need: int) -> None:
     network = build(arcs)

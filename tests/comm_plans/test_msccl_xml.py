@@ -54,13 +54,13 @@ def assert_does_its_collective(plan: Plan, seed: int, in_place: bool = False) ->
     assert_computes(plan, text, report.chunks, seed, in_place)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(collective=st.sampled_from(COLLECTIVES), ranks=st.integers(2, 6), seed=st.integers(0, 10**6))
 def test_random_trees(collective: str, ranks: int, seed: int) -> None:
     assert_does_its_collective(random_plan(collective, ranks, seed), seed)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(collective=st.sampled_from(COLLECTIVES), ranks=st.integers(2, 6), seed=st.integers(0, 10**6))
 def test_trees_that_take_turns_in_shared_thread_blocks(collective: str, ranks: int, seed: int) -> None:
     plan = random_plan(collective, ranks, seed)

@@ -16,7 +16,7 @@ from comm_plans.simulator import simulate
 from comm_plans.verifier import verify
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     collective=st.sampled_from(COLLECTIVES),
     ranks=st.integers(2, 5),

@@ -57,7 +57,7 @@ def slow_reference(plan: Plan, size: int, latency: float, chunks: int) -> float:
     return float(sum(slowest) * size / 10**9) + latency * len(moves)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     collective=st.sampled_from([name for name in COLLECTIVES if name != "all_reduce"]),
     ranks=st.integers(2, 6),

@@ -154,7 +154,7 @@ def test_state_goes_through_json_at_every_point(variant, loss):
     assert walk(make_policy(VARIANTS[variant], steps, seed=3), LOSSES[loss], renew=renew) == undisturbed
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     steps=st.integers(1, 120), variant=st.sampled_from([name for name in VARIANTS if "stages" not in VARIANTS[name]])
 )

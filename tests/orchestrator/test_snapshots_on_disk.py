@@ -87,7 +87,7 @@ def test_a_damaged_snapshot_is_passed_over_and_named(
     assert name in skipped[0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), name=st.sampled_from([MANIFEST, "part"]))
 def test_no_flipped_bit_goes_unnoticed(
     tmp_path_factory: pytest.TempPathFactory, place: float, bit: int, name: str

@@ -37,7 +37,7 @@ def refused(path, *named):
     assert all(name in sentence for name in (str(path), *named)), sentence
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_file_cut_off_anywhere(content, place, share):
     path = place / "cut.gguf"
@@ -52,7 +52,7 @@ def test_a_file_cut_off_at_its_seams(content, place, left):
     refused(path)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(at=st.integers(4, 6000), value=st.binary(min_size=1, max_size=8))
 def test_a_damaged_header_is_refused_or_read_but_never_crashes(content, place, at, value):
     path = place / "damaged.gguf"

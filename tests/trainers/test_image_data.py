@@ -44,7 +44,7 @@ def test_a_folder_gives_three_disjoint_splits(tmp_path, compressed):
     assert sorted(both) == sorted(image.tobytes() for image in FILES["train-images-idx3-ubyte"])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(array=hnp.arrays(np.uint8, hnp.array_shapes(min_dims=1, max_dims=3)), data=st.data())
 def test_a_file_is_read_back_and_every_truncation_is_noticed(tmp_path_factory, array, data):
     path = tmp_path_factory.mktemp("idx") / "file"

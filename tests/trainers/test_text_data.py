@@ -29,7 +29,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
     assert read_text(str(tmp_path / "b.txt")).tobytes() == b"two"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 40), st.integers(0, 5000))
 def test_no_byte_is_in_two_splits_and_few_are_lost(context, more):
     # Every byte of this text is known by its place: the numbers stand in for bytes.

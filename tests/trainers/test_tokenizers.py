@@ -42,7 +42,7 @@ def tiny(folder, **more):
     return tokenizer_of(read_llama(path).header)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=TEXTS)
 def test_smollm2_gives_texts_back(smollm2, text):
     text = LACKING.sub("", text)
@@ -56,7 +56,7 @@ def test_smollm2_gives_texts_back(smollm2, text):
 def test_every_text_comes_back_whatever_the_cuts(cut, tmp_path):
     tokenizer = tiny(tmp_path, **{"tokenizer.ggml.pre": cut, **BEGINS})
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(text=TEXTS)
     def comes_back(text):
         tokens = tokenizer.encode(text)
@@ -66,7 +66,7 @@ def test_every_text_comes_back_whatever_the_cuts(cut, tmp_path):
     comes_back()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=TEXTS)
 def test_bytes_give_texts_back(text):
     tokenizer = ByteTokenizer()
@@ -91,7 +91,7 @@ def test_control_tokens_are_one_token_each(smollm2, words):
     assert smollm2.decode(tokens) == "<|im_start|>user\nHi<|im_end|>"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(word=st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=24))
 def test_words_are_merged_by_rank(smollm2, words, ranks, word):
     parts = ["Ġ", *word]

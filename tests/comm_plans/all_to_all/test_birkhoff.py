@@ -29,7 +29,7 @@ def added_up(stages: Stages, size: int) -> np.ndarray:
     return total
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(MATRICES)
 @pytest.mark.parametrize("decompose", [birkhoff, published_birkhoff])
 def test_stages_add_up_exactly(decompose, matrix):
@@ -41,7 +41,7 @@ def test_stages_add_up_exactly(decompose, matrix):
     assert len(stages.weights) <= size * size - 2 * size + 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(MATRICES, st.sampled_from([1, 4, 16, 64]))
 def test_quantised_stages_cover_the_matrix(matrix, parts):
     stages, longest = quantised_birkhoff(matrix, parts), longest_line(matrix)
@@ -74,7 +74,7 @@ def plain_stages(matrix: np.ndarray) -> list[tuple[list[int], int]]:
     return stages
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(MATRICES)
 def test_published_stages_come_in_the_published_order(matrix):
     stages = published_birkhoff(matrix)

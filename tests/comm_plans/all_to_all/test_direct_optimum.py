@@ -134,7 +134,7 @@ def test_rough_networks_and_traffic_are_planned_or_refused(seed: int) -> None:
     assert 0 <= result.duality_gap < 1e-5
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6))
 def test_numbering_does_not_matter(seed: int) -> None:
     topology = random_network(seed, most=6)
@@ -142,7 +142,7 @@ def test_numbering_does_not_matter(seed: int) -> None:
     assert float(other.pair_rate) == pytest.approx(float(direct_all_to_all(topology).pair_rate), rel=1e-7)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), factor=st.sampled_from([Fraction(25), Fraction(123, 5), Fraction(1, 1000)]))
 def test_rates_scale_with_bandwidths_and_more_links_never_hurt(seed: int, factor: Fraction) -> None:
     topology = random_network(seed, most=6)

@@ -42,7 +42,7 @@ def exchanges(draw: st.DrawFn, shapes: st.SearchStrategy[tuple[int, ...]] = SHAP
     return Cluster(sizes, intra, nic, *latencies, fabric), traffic
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(exchanges())
 def test_every_byte_arrives_once(exchange):
     cluster, traffic = exchange
@@ -52,7 +52,7 @@ def test_every_byte_arrives_once(exchange):
         assert completion_seconds(cluster, schedule.steps()) >= bound * (1 - NEAR)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(exchanges(st.tuples(st.integers(2, 6), st.integers(1, 4)).map(lambda shape: (shape[1],) * shape[0])))
 def test_the_published_schedule_keeps_its_bound(exchange):
     """T ≤ (1 + 2ρ)(T_inter + (S − 1) bytes / B2) + T_local, without latencies, in whichever order stages are found."""
@@ -66,7 +66,7 @@ def test_the_published_schedule_keeps_its_bound(exchange):
     assert taken <= (1 + 2 * cluster.skew_cost) * (fluid.inter_seconds + rounding) * (1 + NEAR) + local
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(exchanges(st.tuples(st.integers(2, 6), st.integers(1, 4)).map(lambda shape: (shape[1],) * shape[0])))
 def test_the_best_schedule_is_no_slower_than_the_published_one(exchange):
     cluster, traffic = exchange
@@ -199,7 +199,7 @@ def plain_pieces(cluster: Cluster, traffic: np.ndarray) -> list[tuple[int, ...]]
     return pieces
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(exchanges(st.tuples(st.integers(2, 4), st.integers(1, 4)).map(lambda shape: (shape[1],) * shape[0])))
 def test_bytes_are_mapped_as_published(exchange):
     cluster, traffic = exchange

@@ -82,14 +82,14 @@ def answers(files: list[tuple[str, bytes]], network: str) -> None:
 
 
 @given(mutated())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_texts_never_crash(data: bytes) -> None:
     answers([("text", data)], "switch")
 
 
 @pytest.mark.slow
 @given(st.lists(mutated(), min_size=1, max_size=3), st.sampled_from(["switch", "rails"]))
-@settings(max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
 def test_many_damaged_texts_and_clusters_of_them_never_crash(texts: list[bytes], network: str) -> None:
     answers([("text", data) for data in texts], network)
 

@@ -66,7 +66,7 @@ def test_the_slower_way_counts_where_a_pair_is_lopsided() -> None:
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_tree_of_switches_is_found_again_through_noise(data: st.DataObject) -> None:
     """Boxes of ranks at one speed, joined by slower uplinks: each pair alone moves what it was measured at."""
     boxes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4), label="ranks of each box")

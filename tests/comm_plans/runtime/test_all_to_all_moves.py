@@ -68,7 +68,7 @@ def write(message: Message, content: np.ndarray, memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("schedule", [pipelined, published])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=clusters_and_traffic())
 def test_every_byte_arrives_there_and_back(schedule, case):
     cluster, traffic = case

@@ -43,7 +43,7 @@ def test_every_collective_ends_right_whatever_comes_first(name: str, collective:
 
 
 @given(networks(), st.sampled_from(COLLECTIVES), st.integers(0, 40), st.integers(1, 9), st.integers(0, 99))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_any_network(topology: Topology, collective: str, elements: int, chunk: int, seed: int) -> None:
     plain = replace(topology, switches=tuple(Switch(each.name) for each in topology.switches))
     try:
@@ -67,7 +67,7 @@ def test_a_plan_in_steps_runs_without_them() -> None:
 
 
 @given(st.sampled_from(FABRICS), st.sampled_from(COLLECTIVES), st.integers(0, 10**7))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_pieces_tile_the_buffer(name: str, collective: str, wanted: int) -> None:
     program = lower(solved(fabric(name), collective))[0]
     elements = elements_for(program, wanted)

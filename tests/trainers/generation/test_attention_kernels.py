@@ -65,7 +65,7 @@ def problem(
     slots=st.integers(2, 300),
     shares=st.integers(1, 5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_both_ways_equal_the_plain_softmax(
     way: Callable[..., Floats], seed: int, batch: int, key_value_heads: int, group: int, width: int, slots: int,
     shares: int,
@@ -79,7 +79,7 @@ def test_both_ways_equal_the_plain_softmax(
 
 
 @given(seed=st.integers(0, 2**32 - 1), batch=st.integers(1, 3), shares=st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_scores_that_are_known_give_the_same(seed: int, batch: int, shares: int) -> None:
     queries, keys, values, runs = problem(seed, batch, key_value_heads=2, group=3, width=16, slots=200)
     known = replace(runs, scores=scored(np.random.default_rng(seed), queries, keys, runs))

@@ -76,7 +76,7 @@ def test_greedy_tokens_and_their_log_probabilities_are_those_of_a_plain_loop(opt
         assert completion.reason == "length"
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.permutations(range(len(LENGTHS))), st.integers(1, 8), st.integers(1, 200), st.integers(8, 40))
 def test_the_order_of_requests_and_the_room_do_not_matter(order, batch, pass_tokens, pages):
     engine = Engine(MODEL, CONTEXT, batch, cache_bytes=pages * PAGE * TOKEN_BYTES, pass_tokens=pass_tokens)

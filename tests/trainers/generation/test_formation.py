@@ -50,7 +50,7 @@ def engine(formation: str, **options) -> Engine:
     return Engine(MODEL, CONTEXT, token_bytes=TEXT, formation=formation, **options)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(
     st.lists(REQUEST, max_size=5),
     st.integers(1, 5),

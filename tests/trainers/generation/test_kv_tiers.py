@@ -72,7 +72,7 @@ def drop_oldest(expected: dict[str, Kept], room: int, newest: str) -> list[str]:
     return leaving
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ACTIONS, st.integers(0, 3))
 def test_the_disk_keeps_to_its_bound_and_gives_back_what_was_filed(tmp_path_factory, actions, files):
     folder, limit = tmp_path_factory.mktemp("tier"), files * kv_file.size(kept(12))
@@ -155,7 +155,7 @@ def test_a_disk_that_cannot_be_written_costs_a_warning(tmp_path):
     assert tier.get("talk") is None
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ACTIONS, st.integers(0, 30))
 def test_what_leaves_memory_is_found_on_disk(tmp_path_factory, actions, room):
     folder, last = tmp_path_factory.mktemp("tiers"), {}

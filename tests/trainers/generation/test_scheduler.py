@@ -73,7 +73,7 @@ ENDS = st.dictionaries(st.integers(0, 5), st.integers(1, 40))
 SHAPES = st.lists(st.tuples(st.integers(1, CONTEXT), st.integers(1, 24 * PAGE)), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SHAPES, st.integers(1, 6), st.integers(1, 100), st.booleans(), ENDS)
 def test_all_are_served_to_their_end(shapes, batch, pass_tokens, together, ends):
     served(shapes, batch, pass_tokens, together, ends)

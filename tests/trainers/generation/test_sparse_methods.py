@@ -213,7 +213,7 @@ def test_budgets_too_small_are_refused() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_the_error_of_every_head_is_within_its_bound(name: str, seed: int) -> None:
     """‖output - full output‖ ≤ 2 (1 - mass) max ‖v‖."""
     decoding = Decoding(METHODS[name](), seed=seed)

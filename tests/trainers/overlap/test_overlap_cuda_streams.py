@@ -31,7 +31,7 @@ def run(graph: OperationGraph, plan: OverlapPlan, iterations: int, seed: int) ->
 
 
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 7), iterations=st.integers(1, 4))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_whatever_runs_first_nothing_starts_before_what_it_waits_for(seed: int, size: int, iterations: int) -> None:
     graph, times = random_graph(seed, size)
     plan = search(graph, times, PUBLISHED, seconds=1)

@@ -81,7 +81,7 @@ cuts = st.lists(st.integers(1, 63), max_size=4, unique=True)
 
 
 @given(one=cuts, other=cuts)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_pieces_meet_exactly_where_their_tokens_do(one: list[int], other: list[int]) -> None:
     graph = split(chain(64), {"KQV": one, "attention": other})
     for piece in (graph[name] for name in graph.names if graph[name].family == "attention"):

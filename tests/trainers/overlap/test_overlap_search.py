@@ -93,7 +93,7 @@ def test_a_period_is_no_longer_than_the_least_whole_one(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 9), periodic=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_list_schedules_keep_to_dependencies_and_are_never_below_the_bound(
     seed: int, size: int, periodic: bool
 ) -> None:
@@ -113,7 +113,7 @@ def test_list_schedules_keep_to_dependencies_and_are_never_below_the_bound(
     periodic=st.booleans(),
     table=st.sampled_from([PUBLISHED, WAITING]),
 )
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=8, derandomize=True)
 def test_no_plan_is_slower_than_one_after_another(
     seed: int, size: int, periodic: bool, table: InterferenceTable
 ) -> None:

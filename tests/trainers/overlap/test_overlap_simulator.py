@@ -125,7 +125,7 @@ speeds = st.lists(st.floats(0.05, 1.0), min_size=4, max_size=4)
 
 
 @given(seed=st.integers(0, 1000), low=speeds, gain=st.floats(0.0, 1.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_partners_that_run_faster_make_no_chain_slower(seed: int, low: list[float], gain: float) -> None:
     """Work that arrives in one order is done no later when memory's P is better at every share.
 
@@ -152,7 +152,7 @@ def test_a_search_finds_no_longer_period_where_nothing_interferes(seed: int) -> 
 
 
 @given(seed=st.integers(0, 1000), size=st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_at_no_instant_is_more_than_the_device_given_away(seed: int, size: int) -> None:
     """If speed is share, work done never exceeds time: all of it takes at least as long as one after another."""
     graph, times = random_graph(seed, size, periodic=False)
