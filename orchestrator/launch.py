@@ -22,7 +22,7 @@ from orchestrator.outcome import carried_through
 from orchestrator.past import taught
 from orchestrator.recorders.mlflow.store import checked_uri
 from orchestrator.recording import Recording
-from orchestrator.run_folder import require_new
+from orchestrator.run_folder import require_new, require_no_links
 from orchestrator.task_data import check_task_data
 from orchestrator.training import cluster_options
 from orchestrator.words import policy_name, task_name
@@ -58,6 +58,7 @@ def go_on(config: Config, folder: Path, listeners: Sequence[Recorder] = (), crew
 
 def _start_of(folder: Path) -> RunStarted:
     """How an interrupted run began. UserError where there is none."""
+    require_no_links(folder)
     events = read_journal(folder / JOURNAL)
     if not events or not isinstance(started := events[0], RunStarted):
         raise UserError(f"{folder} holds nothing to resume: its journal ends before the run began; start it anew")

@@ -24,6 +24,17 @@ def require_new(folder: Path) -> None:
         )
 
 
+def require_no_links(folder: Path) -> None:
+    """Refuse a run folder with symbolic links in it: what is written, pruned or swept there would lie elsewhere."""
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place) / name for name in (*folders, *files)):
+            if path.is_symlink():
+                raise UserError(
+                    f"{path} is a symbolic link, which no run makes and which would lead writing out of the run "
+                    "folder; remove it, or put in its place what it points to"
+                )
+
+
 def read_result(folder: Path) -> dict[str, Any]:
     """What result.json says; nothing where there is none. UserError for what no run writes."""
     try:

@@ -12,6 +12,7 @@ from orchestrator.recorders.figures import cost, rates_and_losses, searches
 from orchestrator.recorders.page import page
 from orchestrator.recorders.style import DARK, LIGHT, Palette, png
 from orchestrator.recorders.timeline_figure import timelines
+from orchestrator.run_folder import require_no_links
 from orchestrator.summary import Summary, summarise
 
 REPORT = "report.html"
@@ -37,6 +38,7 @@ class ReportRecorder:
 
 def write_report(folder: Path) -> Path:
     """The report of a run folder, from its journal; returns its path. UserError if it is no run folder."""
+    require_no_links(folder)
     return write_report_of(read_journal(folder / JOURNAL), folder)
 
 

@@ -12,7 +12,7 @@ from orchestrator.config import granted_targets, recorded_config
 from orchestrator.dry_run import print_dry_run
 from orchestrator.errors import UserError
 from orchestrator.launch import check_beforehand
-from orchestrator.run_folder import read_result
+from orchestrator.run_folder import read_result, require_no_links
 from orchestrator.run_state import RunState
 from orchestrator.stopping import Stopped, stopping_on_signals
 from orchestrator.sweep.book import BEST, Book, best_of, new_book, old_book, require_no_sweep
@@ -37,6 +37,7 @@ def sweep(words: Sequence[str]) -> int:
 
 def resume_sweep(folder: Path, grants: Sequence[str]) -> int:
     """Go on with a sweep that was interrupted: finished trials are not repeated, the others go on where they stood."""
+    require_no_links(folder)
     book = old_book(folder)
     if (folder / BEST).is_file():
         raise UserError(f"{folder} holds a finished sweep; its best configuration is in {folder / BEST}")

@@ -27,8 +27,11 @@ from orchestrator.cluster.snapshots import SnapshotStore
 from orchestrator.config import recorded_config
 from orchestrator.errors import UserError
 from orchestrator.journal_file import read_journal
+from orchestrator.launch import resume
 from orchestrator.monitoring.watch import serve
+from orchestrator.recorders.report import write_report
 from orchestrator.recorders.secrets import mask
+from orchestrator.sweep.command import resume_sweep
 from trainers.data.images import read_idx
 from trainers.errors import DataError
 from trainers.generation.tiers.disk import DiskTier
@@ -222,6 +225,24 @@ def test_a_shape_that_overflows_is_refused(shape: tuple[int, ...], tmp_path: Pat
     path.write_bytes(struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape))
     with pytest.raises(DataError):
         read_idx(path)
+
+
+@pytest.mark.parametrize("name", ["snapshots", "journal.jsonl", "result.json", "figures", "report.html"])
+def test_no_link_in_a_run_folder_leads_out_of_it(name: str, tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "run"
+    outside.mkdir()
+    folder.mkdir()
+    journal = (ROOT / "tests" / "data" / "journal_cosine.jsonl").read_bytes()
+    begun = b"".join(journal.splitlines(keepends=True)[:-1])  # interrupted
+    (outside / "file").write_bytes(begun)
+    (folder / "journal.jsonl").write_bytes(begun)
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(outside if name in ("snapshots", "figures") else outside / "file")
+    for act in (lambda: resume(folder, ()), lambda: write_report(folder), lambda: resume_sweep(folder, ())):
+        with pytest.raises(UserError, match=f"{name} is a symbolic link, .* remove it"):
+            act()
+    assert [path.name for path in outside.iterdir()] == ["file"]
+    assert (outside / "file").read_bytes() == begun
 
 
 @pytest.mark.parametrize(
