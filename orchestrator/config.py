@@ -8,6 +8,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,7 @@ def recorded_config(values: Json, granted: Iterable[str] = ()) -> Config:
     that a folder from a stranger cannot choose which code runs.
     """
     _check_depth(values)
-    allowed = set(granted) | set(known_targets())
+    allowed = known_targets().union(granted)
     for key, target in _targets_in(values):
         if target not in allowed:
             raise UserError(
@@ -221,15 +222,16 @@ def granted_targets(grants: Iterable[str]) -> Iterator[str]:
 
 def own_code(values: Json) -> list[str]:
     """What a command on a run folder must name to be let run it: KEY._target_=CLASS of each class of a person's own."""
-    known = set(known_targets())
+    known = known_targets()
     own = {target: key for key, target in _targets_in(values) if target not in known}
     return [f"{key}={target}" for target, key in own.items()]
 
 
-def known_targets() -> Iterator[str]:
+@cache
+def known_targets() -> frozenset[str]:
     """Every `_target_` in the configuration tree that came with this installation."""
-    for path in sorted(CONF.rglob("*.yaml")):
-        yield from targets_of(yaml.safe_load(path.read_text()))
+    files = CONF.rglob("*.yaml")
+    return frozenset(target for path in files for target in targets_of(yaml.safe_load(path.read_text())))
 
 
 def targets_of(values: Any) -> Iterator[str]:
@@ -286,6 +288,7 @@ def _warm_start(lr: Json) -> None:
     """The rate that an earlier run chose takes the place of its folder, which need not be there at a resume."""
     folder = lr.pop("warm_start", None)
     if folder is not None:
+        _require(isinstance(folder, str), "lr.warm_start", folder, "a run folder, or null for a whole search")
         lr["near"] = chosen_rate(Path(folder))
 
 

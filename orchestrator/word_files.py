@@ -47,4 +47,4 @@ def _read(path: Path) -> list[str]:
 def _is_known(target: str) -> bool:
     from orchestrator.config import known_targets
 
-    return target in set(known_targets())
+    return target in known_targets()

@@ -106,8 +106,8 @@ def any_useful(training: Training) -> bool:
 
 
 def losses(training: Training, peace: Training, status: int) -> list[str]:
-    """In what the run differs from the undisturbed one."""
-    if status:
+    """In what the run differs from the undisturbed one. A driver killed once all is done leaves a bad exit status."""
+    if status and not any(event["event"] == "RunEnded" and event["state"] == "FINISHED" for _, event in training.told):
         return [f"the run ended with exit status {status}"]
     one, other = training.result(), peace.result()
     keys = ("state", "weights_sha256", "lr_by_step", "train_steps", "probe_steps", "validation_loss", "test")

@@ -142,3 +142,8 @@ def test_a_warm_start_searches_around_what_an_earlier_run_chose(tmp_path: Path) 
     assert "warm_start" not in config.lr  # a resume does not need the folder
     with pytest.raises(UserError, match="is no run folder"):
         configure("lr=autolrs", f"lr.warm_start={tmp_path}")
+    with pytest.raises(UserError, match="is no run folder"):
+        configure("lr=autolrs", f"lr.warm_start={'a' * 5000}")
+    for no_folder in ("3", "[a]", "true"):
+        with pytest.raises(UserError, match=r"lr\.warm_start is .*, and must be a run folder"):
+            configure("lr=autolrs", f"lr.warm_start={no_folder}")
