@@ -51,8 +51,8 @@ _LOW_PRECISION = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 class Trainer:
     """Trains a task. Seeds the process's random generators and sets its number of threads; expects one per process.
 
-    optimizer: makes the optimizer from the parameters; its own rate is never used. With one that averages its iterates
-    (Schedule-Free), whatever is scored, hashed or saved is the average.
+    optimizer: makes the optimizer from the parameters, or groups of them; its own rate is never used. With one that
+    averages its iterates (Schedule-Free), whatever is scored, hashed or saved is the average.
     rank, world_size: with more than one rank, torch.distributed must be initialised already (DDP does the rest).
     Raises DataError when the training split is smaller than one step's batch.
     """

@@ -171,13 +171,19 @@ def measure_run(steps: int) -> Row:
 
 
 def recording_share(entries: list[Entry]) -> float:
-    """From the first step to the last, the share of time that is neither steps, validation nor snapshots."""
+    """`recording_seconds` as a share of the time in which they lie."""
+    at = [entry.at for entry in entries if isinstance(entry.event, StepsTrained)]
+    return recording_seconds(entries) / (at[-1] - at[0])
+
+
+def recording_seconds(entries: list[Entry]) -> float:
+    """From the first report of steps to the last, the time that is neither steps, validation nor snapshots."""
     places = [place for place, entry in enumerate(entries) if isinstance(entry.event, StepsTrained)]
     between = entries[places[0] + 1 : places[-1] + 1]
     work = [
         entry.event.seconds for entry in between if isinstance(entry.event, StepsTrained | Validated | SnapshotSaved)
     ]
-    return 1 - sum(work) / (between[-1].at - entries[places[0]].at)
+    return between[-1].at - entries[places[0]].at - sum(work)
 
 
 def _is_ready(journal: Path) -> bool:

@@ -59,3 +59,5 @@ def test_the_only_link_ends_the_run_in_a_sentence(lab: LabState, tmp_path: Path)
     faults.cut(lab, "a-b")
     assert disturbed.ended() == 1, disturbed.output()
     assert disturbed.result()["state"] == "FAILED"
+    assert disturbed.result()["reason"].startswith("rank ")
+    assert " failed: " in disturbed.result()["reason"].splitlines()[0]

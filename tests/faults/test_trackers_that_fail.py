@@ -10,13 +10,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from benchmarks.orchestration import recording_seconds
 from chaos_parts.faults import Tracking
 from harness import CONSTANT, STEPS, Run, StartRun, same_outcome, trained
 from mlflow import MlflowClient
 from mlflow.entities import Run as Recorded
 
-from orchestrator.events import SnapshotSaved, StepsTrained, Validated
-from orchestrator.journal_file import read_entries
+from orchestrator.events import Validated
+from orchestrator.journal_file import JOURNAL, read_entries
 
 pytestmark = pytest.mark.slow
 TWO_STAGES = [*CONSTANT, "lr.stages=2", "+task.pause=0.1"]
@@ -50,7 +51,7 @@ def test_a_slow_server_is_not_waited_for(run: StartRun, constant: Run, server: T
         disturbed = run(*TWO_STAGES, f"tracking.uri=http://127.0.0.1:{listener.getsockname()[1]}").start()
         assert disturbed.ended() == 0, disturbed.output()
     same_outcome(disturbed, constant)
-    assert _seconds_between_steps(disturbed) < 2.0  # of some 24 s
+    assert recording_seconds(read_entries(disturbed.folder / JOURNAL)) < 2.0  # of some 24 s
 
 
 def test_a_locked_database_is_not_waited_for(run: StartRun, constant: Run, tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_a_locked_database_is_not_waited_for(run: StartRun, constant: Run, tmp_p
         other.execute("ROLLBACK")
     assert disturbed.ended() == 0, disturbed.output()
     same_outcome(disturbed, constant)
-    assert _seconds_between_steps(disturbed) < 2.0
+    assert recording_seconds(read_entries(disturbed.folder / JOURNAL)) < 2.0
     _has_all(f"sqlite:///{path}", disturbed)
 
 
@@ -76,15 +77,6 @@ def _has_all(database: str, run: Run) -> None:
     validated = [each.metrics["loss"] for each in run.told(Validated) if each.split == "validation"]
     history = client.get_metric_history(recorded.info.run_id, "validation/loss")
     assert [point.value for point in history] == validated
-
-
-def _seconds_between_steps(run: Run) -> float:
-    """From the first report of steps to the last, what was neither steps nor validation nor snapshots."""
-    entries = read_entries(run.folder / "journal.jsonl")
-    places = [place for place, entry in enumerate(entries) if isinstance(entry.event, StepsTrained)]
-    between = [entry.event for entry in entries[places[0] + 1 : places[-1] + 1]]
-    work = sum(each.seconds for each in between if isinstance(each, StepsTrained | Validated | SnapshotSaved))
-    return entries[places[-1]].at - entries[places[0]].at - work
 
 
 def _answers(tracking: Tracking) -> None:

@@ -1,5 +1,7 @@
 """Which ports a run on this machine opens, as the kernel tells: besides Ray's and torch's own, none to the outside."""
 
+from pathlib import Path
+
 import psutil
 import pytest
 from harness import CONSTANT, Run, trained
@@ -9,7 +11,7 @@ TORCHS_OWN = 1  # a job: the store through which ranks find each other, on one o
 
 
 @pytest.mark.slow
-def test_beside_the_ports_of_ray_and_torch_all_are_this_machines_own(tmp_path) -> None:
+def test_beside_the_ports_of_ray_and_torch_all_are_this_machines_own(tmp_path: Path) -> None:
     run = Run(tmp_path, *CONSTANT, "communication=planned", "topology=ring:ranks=2", "+task.pause=0.2").start()
     try:
         run.wait_for(trained(3))

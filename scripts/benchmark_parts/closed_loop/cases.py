@@ -70,7 +70,7 @@ WITHOUT = {
     "rate": Arm("all but rate", ("decide=all", "decide.rate=given", "lr=cosine")),  # AdamW at lr=cosine's own peak
     "optimizer": Arm("all but the optimizer", ("decide=all",)),
 }
-SHIPPED_ARMS = (NONE, Arm("all", ("decide=all",)))  # of the tasks as they are shipped, with their own optimizer
+SHIPPED_ARMS = (NONE, Arm(ALL.name, WITHOUT["optimizer"].overrides))  # tasks as shipped keep their own optimizer
 
 LANGUAGE = Workload(
     "language_model",
