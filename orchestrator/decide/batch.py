@@ -7,7 +7,7 @@ from typing import Any
 from comm_plans.sizes import shown_seconds
 from orchestrator.decide.bench import STEPS, Bench, cost_of
 from orchestrator.decide.finding import Finding, nothing
-from orchestrator.decide.progress import with_batch
+from orchestrator.decide.progress import GROWTH, with_batch
 from orchestrator.decide.recorded import changed
 from orchestrator.errors import UserError
 from orchestrator.learning_rate import make_policy
@@ -17,7 +17,7 @@ LARGEST = 8  # times the batch that is given
 PAYS = 1.1  # less gain is not worth another training than the given one
 RISE = PAYS ** (1 / 3)  # of samples a second with a doubling; with less the next ones are not worth a try
 BATCHES_AT_FIRST, BATCHES = 4, 8  # of each rank, from which the noise scale is estimated
-FEWEST_TRAINED, PART_TRAINED, MOST_TRAINED = 8, 80, 100  # steps before it is: the 80th part of the run, within limits
+FEWEST_TRAINED, PART_TRAINED, MOST_TRAINED = 8, 20, 100  # steps before it is: the 20th part of the run, within limits
 FEWEST_STEPS = 200  # of a run: with fewer, no rate is found
 EPOCH = 4  # steps, at least, that go through the data once
 MEMORY = 0.8  # of what is free, that may be taken
@@ -54,8 +54,8 @@ def batch(bench: Bench) -> Finding:
         return Finding({}, evidence, 1.0, _TOO_SHORT)
     early, noise = _noise(bench)
     evidence |= {"noise_scale_at_first": early, "noise_scale": noise}
-    best = max(_runs(bench, seconds, noise), key=lambda run: run.gain, default=None)
-    words = f"the noise scale is {noise:.3g} samples (at first {early:.3g})"
+    best = max(_runs(bench, seconds, GROWTH * noise), key=lambda run: run.gain, default=None)
+    words = f"the noise scale is {noise:.3g} samples early (at first {early:.3g})"
     if best is None or best.gain < PAYS:
         return Finding({}, evidence, 1.0, f"{words}: larger steps bring less than they take longer")
     return _taken(bench, best, seconds[best.batch_size], evidence, words)

@@ -12,6 +12,9 @@ from orchestrator.config import Config
 
 _POWERS = {"SGD": 1.0, "SGDScheduleFree": 1.0, "DAdaptAdam": 0.0, "Prodigy": 0.0}  # the last find their own step size
 _ADAPTIVE = 0.5
+GROWTH = 3.0
+"""Of the noise scale, from a 20th of a run's steps to its mean over the run: what its growing as the square root of the
+steps comes to. It grew faster in every task that was looked at (section 4.1; docs/deciding.md)."""
 _RATES = ("rate", "known_lr", "near")  # of the lr group
 
 

@@ -16,7 +16,7 @@ from orchestrator.decide.beforehand import measured
 from orchestrator.decide.budget import Budget
 from orchestrator.decide.communication import Sums
 from orchestrator.decide.deciding import Deciding
-from orchestrator.decide.progress import power_of, steps_needed, with_batch
+from orchestrator.decide.progress import GROWTH, power_of, steps_needed, with_batch
 from orchestrator.decide.recorded import changed, with_decisions
 from orchestrator.errors import UserError
 from orchestrator.events import Decided, Event, OverlapPlanned, PlanChosen
@@ -146,7 +146,7 @@ def test_a_larger_batch_is_taken_where_steps_hardly_take_longer() -> None:
     event = events["batch"]
     assert machine.batch_size == config.batch_size == event.chosen["batch_size"] > 4
     samples = 2 * config.batch_size
-    assert config.steps == steps_needed(4000, 8, samples, noise=1000)
+    assert config.steps == steps_needed(4000, 8, samples, noise=GROWTH * 1000)
     assert event.evidence["noise_scale"] == 1000
     assert event.evidence["noise_scale_at_first"] == 10
     assert event.evidence["train_steps"] == config.steps
@@ -158,7 +158,7 @@ def test_a_larger_batch_is_taken_where_steps_hardly_take_longer() -> None:
     ("machine", "words"),
     [
         (Machine(fixed=0.0, each=0.01), "times as many samples a second"),
-        (Machine(fixed=0.05, each=1e-4, noise=(1.0, 1.0)), "larger steps bring less than they take longer"),
+        (Machine(fixed=0.05, each=1e-4, noise=(0.1, 0.1)), "larger steps bring less than they take longer"),
         (Machine(fixed=0.05, each=1e-4, samples=50), "too few data"),
         (Machine(fixed=0.05, each=1e-4, free=10**8), "too little memory"),
     ],

@@ -76,9 +76,9 @@ LANGUAGE = Workload(
     "language_model",
     steps=1000,
     batch=4,
-    model={"width": 64, "layers": 2, "heads": 2, "key_value_heads": 1},
+    model={"width": 96, "layers": 2, "heads": 3, "key_value_heads": 1},
     context=64,
 )
-IMAGES = Workload("image_classification", steps=400, batch=2, model={"width": 32})
+IMAGES = Workload("image_classification", steps=800, batch=2, model={"width": 32})
 CASES = (Case("two_boxes", LANGUAGE), Case("torus3x3", IMAGES))
 SHIPPED = tuple(map(Workload, ("language_model", "image_classification", "tabular", "moe_language_model")))
