@@ -7,7 +7,7 @@ from typing import Any
 from comm_plans.sizes import shown_seconds
 from orchestrator.decide.bench import STEPS, Bench, cost_of
 from orchestrator.decide.finding import Finding, nothing
-from orchestrator.decide.progress import GROWTH, with_batch
+from orchestrator.decide.progress import mean_noise, with_batch
 from orchestrator.decide.recorded import changed
 from orchestrator.errors import UserError
 from orchestrator.learning_rate import make_policy
@@ -54,8 +54,8 @@ def batch(bench: Bench) -> Finding:
         return Finding({}, evidence, 1.0, _TOO_SHORT)
     early, noise = _noise(bench)
     evidence |= {"noise_scale_at_first": early, "noise_scale": noise}
-    best = max(_runs(bench, seconds, GROWTH * noise), key=lambda run: run.gain, default=None)
-    words = f"the noise scale is {noise:.3g} samples early (at first {early:.3g})"
+    best = max(_runs(bench, seconds, mean_noise(early, noise)), key=lambda run: run.gain, default=None)
+    words = f"the noise scale is {noise:.3g} samples early, {early:.3g} at first"
     if best is None or best.gain < PAYS:
         return Finding({}, evidence, 1.0, f"{words}: larger steps bring less than they take longer")
     return _taken(bench, best, seconds[best.batch_size], evidence, words)

@@ -12,17 +12,24 @@ from orchestrator.config import Config
 
 _POWERS = {"SGD": 1.0, "SGDScheduleFree": 1.0, "DAdaptAdam": 0.0, "Prodigy": 0.0}  # the last find their own step size
 _ADAPTIVE = 0.5
-GROWTH = 3.0
-"""Of the noise scale, from a 20th of a run's steps to its mean over the run: what its growing as the square root of the
-steps comes to. It grew faster in every task that was looked at (section 4.1; docs/deciding.md)."""
+HALF = 10  # times what a 20th of a run is
 _RATES = ("rate", "known_lr", "near")  # of the lr group
+
+
+def mean_noise(first: float, early: float) -> float:
+    """The noise scale to expect over a run, of which so much was seen at its first step and after a 20th of it.
+
+    It grows while a model trains (section 4.1): what it grew by is taken to be added with every further 20th, so that
+    the mean is what it would be half way. Where it did not grow early, it is not expected to.
+    """
+    return early + (HALF - 1) * max(early - first, 0.0)
 
 
 def steps_needed(steps: int, samples: int, other: int, noise: float) -> int:
     """Steps of `other` samples that bring as far as `steps` of so many `samples`.
 
-    Fewer samples are credited with nothing but their number: noise grows while a model trains (section 4.1), and what
-    less of it costs late is not seen early.
+    Fewer samples are credited with nothing but their number: were noise to grow more than is expected, they would
+    bring less.
     """
     if other < samples:
         return ceil(steps * samples / other)

@@ -16,7 +16,7 @@ from orchestrator.decide.beforehand import measured
 from orchestrator.decide.budget import Budget
 from orchestrator.decide.communication import Sums
 from orchestrator.decide.deciding import Deciding
-from orchestrator.decide.progress import GROWTH, power_of, steps_needed, with_batch
+from orchestrator.decide.progress import mean_noise, power_of, steps_needed, with_batch
 from orchestrator.decide.recorded import changed, with_decisions
 from orchestrator.errors import UserError
 from orchestrator.events import Decided, Event, OverlapPlanned, PlanChosen
@@ -146,7 +146,7 @@ def test_a_larger_batch_is_taken_where_steps_hardly_take_longer() -> None:
     event = events["batch"]
     assert machine.batch_size == config.batch_size == event.chosen["batch_size"] > 4
     samples = 2 * config.batch_size
-    assert config.steps == steps_needed(4000, 8, samples, noise=GROWTH * 1000)
+    assert config.steps == steps_needed(4000, 8, samples, noise=mean_noise(10, 1000))
     assert event.evidence["noise_scale"] == 1000
     assert event.evidence["noise_scale_at_first"] == 10
     assert event.evidence["train_steps"] == config.steps
@@ -233,6 +233,14 @@ def test_one_decision_can_be_left_out() -> None:
     assert list(events) == ["communication", "overlap"]
     none = [f"decide.{what}=given" for what in ("communication", "overlap", "batch", "rate")]
     assert decided(Machine(), *none)[0] == {}
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_noise_is_expected_to_grow_on_as_it_did(first: float, early: float) -> None:
+    """In proportion to the steps: half way it is ten times what it is after a 20th, if it began at nothing."""
+    expected = mean_noise(first, early)
+    assert expected == early if early <= first else expected > early
+    assert mean_noise(0.0, early) == pytest.approx(10 * early)
 
 
 @given(st.integers(1, 10**5), st.integers(1, 512), st.integers(1, 512), st.floats(0, 1e6))
