@@ -1,4 +1,4 @@
-"""What deciding may cost: little where it gains nothing, more where it has gained already."""
+"""What deciding may cost: little where it gains nothing, more where it has gained already or can gain much."""
 
 from dataclasses import dataclass
 from time import monotonic
@@ -6,6 +6,7 @@ from time import monotonic
 SHARE = 0.03  # of the run, that deciding may take where it gains nothing
 REINVESTED = 0.5  # of what decisions have saved, that further ones may take
 WORTH = 0.5  # of what a decision may save at best, that it may cost: it mostly saves less
+LUCRATIVE = 0.1  # of what it may save at best: costs so small are spent in any case
 
 
 @dataclass
@@ -28,4 +29,5 @@ class Budget:
 
     def allows(self, cost: float, saving: float) -> bool:
         """Whether something may be measured that takes `cost` and may save so much at best."""
-        return cost <= self.left and cost <= WORTH * saving
+        lucrative = self.limit is None and cost <= LUCRATIVE * saving
+        return lucrative or cost <= min(self.left, WORTH * saving)

@@ -280,6 +280,7 @@ def test_savings_are_spent_again_in_part() -> None:
     assert budget.allows(2.9e4, saving=6e4)
     assert not budget.allows(3e4, saving=6e4)
     assert not budget.allows(2.9e4, saving=5e4)
+    assert budget.allows(9e4, saving=9e5)
     assert replace(budget, saved=2e5).allows(1.2e5, saving=5e5)
     assert not replace(budget, limit=1.0, saved=20.0).allows(2.0, saving=50.0)
 
