@@ -74,7 +74,7 @@ SHIPPED_ARMS = (NONE, Arm(ALL.name, WITHOUT["optimizer"].overrides))  # tasks as
 
 LANGUAGE = Workload(
     "language_model",
-    steps=1000,
+    steps=1500,
     batch=4,
     model={"width": 96, "layers": 2, "heads": 3, "key_value_heads": 1},
     context=64,
