@@ -131,11 +131,11 @@ class Worker:
 
     def gradient_bytes(self) -> int:
         """Bytes of the gradients that a step sums over ranks."""
-        return self._trainer.gradient_bytes
+        return self._trainer.trials.gradient_bytes
 
     def trial_seconds(self, steps: int, together: bool) -> list[float]:
         """Seconds of so many steps that leave no trace; each rank alone, or as they are."""
-        return self._trainer.trial_seconds(steps, together)
+        return self._trainer.trials.seconds(steps, together)
 
     def trial_sums(self, sizes: Sequence[int], rounds: int) -> dict[str, list[list[float]]]:
         """Seconds of sums over ranks by plan and by the backend."""
@@ -145,7 +145,7 @@ class Worker:
 
     def noise_scale(self, batches: int) -> float:
         """The gradient noise scale in samples, equal on every rank."""
-        return self._trainer.noise_scale(batches)
+        return self._trainer.trials.noise_scale(batches)
 
     def memory(self) -> tuple[int, int]:
         """Bytes that this rank has held at most, and bytes that are free where it stands."""

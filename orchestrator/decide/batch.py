@@ -52,10 +52,11 @@ def batch(bench: Bench) -> Finding:
         return Finding({}, evidence, 1.0, f"another batch takes at most {speedup:.2f} times as many samples a second")
     if not bench.budget.allows(_noise_cost(bench), bench.run_seconds * (1 - 1 / speedup)):
         return Finding({}, evidence, 1.0, _TOO_SHORT)
-    early, noise = _noise(bench)
-    evidence |= {"noise_scale_at_first": early, "noise_scale": noise}
-    best = max(_runs(bench, seconds, mean_noise(early, noise)), key=lambda run: run.gain, default=None)
-    words = f"the noise scale is {noise:.3g} samples early, {early:.3g} at first"
+    first, early = _noise(bench)
+    noise = mean_noise(first, early)
+    evidence |= {"noise_scale_at_first": first, "noise_scale_early": early, "noise_scale": noise}
+    best = max(_runs(bench, seconds, noise), key=lambda run: run.gain, default=None)
+    words = f"the noise scale, {first:.3g} samples at first and {early:.3g} soon, should be {noise:.3g} on average"
     if best is None or best.gain < PAYS:
         return Finding({}, evidence, 1.0, f"{words}: larger steps bring less than they take longer")
     return _taken(bench, best, seconds[best.batch_size], evidence, words)
@@ -113,16 +114,16 @@ def _trained_steps(bench: Bench) -> int:
 def _noise(bench: Bench) -> tuple[float, float]:
     """The noise scale at the beginning, and after some steps as the policy begins with them."""
     job, config = bench.job, bench.config
-    early = job.noise_scale(BATCHES_AT_FIRST)
+    first = job.noise_scale(BATCHES_AT_FIRST)
     action = make_policy(config.lr, config.steps, config.seed).ask()
     assert isinstance(action, Probe | Train)
     schedule = action.candidates[0] if isinstance(action, Probe) else action.schedule
     job.keep(_BEGINNING)
     job.train([schedule.rate(step) for step in range(_trained_steps(bench))])
-    late = job.noise_scale(BATCHES)
+    early = job.noise_scale(BATCHES)
     job.rewind(_BEGINNING)
     job.forget(_BEGINNING)
-    return early, late
+    return first, early
 
 
 def _runs(bench: Bench, seconds: dict[int, float], noise: float) -> Iterator[_Better]:

@@ -147,8 +147,8 @@ def test_a_larger_batch_is_taken_where_steps_hardly_take_longer() -> None:
     assert machine.batch_size == config.batch_size == event.chosen["batch_size"] > 4
     samples = 2 * config.batch_size
     assert config.steps == steps_needed(4000, 8, samples, noise=mean_noise(10, 1000))
-    assert event.evidence["noise_scale"] == 1000
-    assert event.evidence["noise_scale_at_first"] == 10
+    assert event.evidence["noise_scale"] == mean_noise(10, 1000)
+    assert (event.evidence["noise_scale_at_first"], event.evidence["noise_scale_early"]) == (10, 1000)
     assert event.evidence["train_steps"] == config.steps
     assert event.gain > 1.1
     assert machine.steps == 0  # what was trained was undone

@@ -87,7 +87,7 @@ def act(rank: int, ranks: int, how: str) -> None:
         trainer.plan_overlap()
         return
     sizes = {name: each.nbytes for name, each in trainable(trainer.model).items()}
-    blocks = Blocks(trainer.recorded(), sizes).all
+    blocks = Blocks(trainer.trials.recorded(), sizes).all
     trainer.follow(Layout("overlapped", blocks, tuple(range(len(blocks)))))
     trainer.train([0.1] * 5)
 

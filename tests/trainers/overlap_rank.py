@@ -69,7 +69,7 @@ for _name in ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "NAdam", "RAdam",
 
 def layouts(trainer: Trainer) -> dict[str, Layout]:
     """Rank 0's: a bucket a block, sent as they come and with the last first; few buckets; everything at the end."""
-    blocks = Blocks(trainer.recorded(), {name: each.nbytes for name, each in trainable(trainer.model).items()})
+    blocks = Blocks(trainer.trials.recorded(), {name: each.nbytes for name, each in trainable(trainer.model).items()})
     few = blocks.equal(3)
     many, last = tuple(range(len(blocks.all))), len(blocks.all) // 2
     found = {

@@ -65,8 +65,8 @@ def alone(batch_size: int, **options: object) -> Trainer:
 
 def test_trials_leave_no_trace_and_another_batch_is_as_if_made_with_it() -> None:
     usual, tried = alone(6), alone(3)
-    tried.noise_scale(3)
-    assert all(seconds > 0 for seconds in tried.trial_seconds(2, together=True))
+    tried.trials.noise_scale(3)
+    assert all(seconds > 0 for seconds in tried.trials.seconds(2, together=True))
     tried.use_batch(6)
     assert tried.train([0.01] * 4) == usual.train([0.01] * 4)
     assert tried.weights_sha256() == usual.weights_sha256()
@@ -74,20 +74,20 @@ def test_trials_leave_no_trace_and_another_batch_is_as_if_made_with_it() -> None
 
 def test_the_noise_scale_is_that_of_gradients_taken_one_by_one() -> None:
     trainer = alone(3)
-    found = trainer.noise_scale(6)
+    found = trainer.trials.noise_scale(6)
     gradients = []
     for step in range(6):
-        other = alone(3)
-        other.step = step
-        other._backward()
-        gradients.append(torch.cat([flat(each.grad) for each in other.model.parameters()]))
+        stepper = alone(3)._stepper
+        stepper.step = step
+        stepper.backward()
+        gradients.append(torch.cat([flat(each.grad) for each in stepper.model.parameters()]))
     few = sum(float(each.double().square().sum()) for each in gradients) / 6
     many = float(torch.stack(gradients).mean(dim=0).double().square().sum())
     assert found == pytest.approx(noise_scale(few, many, 3, 18), rel=1e-4)
 
 
 def test_accumulated_batches_count_as_one() -> None:
-    assert alone(3, accumulate=2).noise_scale(3) == pytest.approx(alone(6).noise_scale(3), rel=1e-4)
+    assert alone(3, accumulate=2).trials.noise_scale(3) == pytest.approx(alone(6).trials.noise_scale(3), rel=1e-4)
 
 
 def flat(tensor: Tensor | None) -> Tensor:
@@ -110,7 +110,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
 
 
 def test_two_ranks_see_the_noise_that_one_sees_in_twice_the_batches(seen: list[dict]) -> None:
-    assert seen[0]["noise"] == seen[1]["noise"] == pytest.approx(alone(3).noise_scale(8), rel=1e-4)
+    assert seen[0]["noise"] == seen[1]["noise"] == pytest.approx(alone(3).trials.noise_scale(8), rel=1e-4)
 
 
 def test_two_ranks_train_on_as_if_nothing_had_been_tried(seen: list[dict]) -> None:

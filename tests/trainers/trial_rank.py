@@ -24,8 +24,8 @@ def seen(rank: int, ranks: int) -> dict:
     plain = usual.train(RATES)
     go_by_plan_from(None)
     sums = trial_sums([4096, 65536], rounds=2)
-    noise = tried.noise_scale(4)
-    seconds = [tried.trial_seconds(2, together) for together in (True, False)]
+    noise = tried.trials.noise_scale(4)
+    seconds = [tried.trials.seconds(2, together) for together in (True, False)]
     tried.use_batch(6)
     go_by_plan_from(4096)
     after = tried.train(RATES)
@@ -39,7 +39,7 @@ def seen(rank: int, ranks: int) -> dict:
         "sums": sums,
         "planned_calls": said["rows"]["all_reduce"]["planned_calls"],
         "rule": said["rule"],
-        "gradient_bytes": [tried.gradient_bytes, sum(each.nbytes for each in tried.model.parameters())],
+        "gradient_bytes": [tried.trials.gradient_bytes, sum(each.nbytes for each in tried.model.parameters())],
         "memory": tried.memory,
     }
 

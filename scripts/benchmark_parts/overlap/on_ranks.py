@@ -34,7 +34,7 @@ def compute_seconds(rank: int, size: str, batch: int, repeats: int) -> list[floa
     """Of steps of which no gradient travels, on all ranks at once."""
     with _group():
         trainer = _trainer(rank, size, batch)
-        trainer._parallel = InTurn(trainer.model)
+        trainer._stepper.parallel = InTurn(trainer.model)
         _seconds_a_step(trainer, 2)
         return [_seconds_a_step(trainer, 1) for _ in range(repeats)]
 
@@ -57,7 +57,7 @@ def step_seconds(rank: int, size: str, batch: int, rounds: int, steps: int) -> d
     with _group():
         arms = {name: _trainer(rank, size, batch) for name in (NO_OVERLAP, DDP, PLANNED)}
         sizes = {name: each.nbytes for name, each in trainable(arms[DDP].model).items()}
-        arms[NO_OVERLAP].follow(serial(Blocks(arms[NO_OVERLAP].recorded(), sizes).all))
+        arms[NO_OVERLAP].follow(serial(Blocks(arms[NO_OVERLAP].trials.recorded(), sizes).all))
         begun = perf_counter()
         decision = arms[PLANNED].plan_overlap()
         planning = perf_counter() - begun
