@@ -7,7 +7,7 @@ from typing import Any
 from comm_plans.sizes import shown_seconds
 from orchestrator.decide.bench import STEPS, Bench, cost_of
 from orchestrator.decide.finding import Finding, nothing
-from orchestrator.decide.progress import mean_noise, with_batch
+from orchestrator.decide.progress import PART, mean_noise, with_batch
 from orchestrator.decide.recorded import changed
 from orchestrator.errors import UserError
 from orchestrator.learning_rate import make_policy
@@ -17,7 +17,7 @@ LARGEST = 8  # times the batch that is given
 PAYS = 1.1  # less gain is not worth another training than the given one
 RISE = PAYS ** (1 / 3)  # of samples a second with a doubling; with less the next ones are not worth a try
 BATCHES_AT_FIRST, BATCHES = 4, 8  # of each rank, from which the noise scale is estimated
-FEWEST_TRAINED, PART_TRAINED, MOST_TRAINED = 8, 20, 100  # steps before it is: the 20th part of the run, within limits
+FEWEST_TRAINED, MOST_TRAINED = 8, 100  # steps before it is: the PART-th part of the run, within limits
 FEWEST_STEPS = 200  # of a run: with fewer, no rate is found
 EPOCH = 4  # steps, at least, that go through the data once
 MEMORY = 0.8  # of what is free, that may be taken
@@ -108,7 +108,7 @@ def _noise_cost(bench: Bench) -> float:
 
 
 def _trained_steps(bench: Bench) -> int:
-    return min(max(FEWEST_TRAINED, bench.config.steps // PART_TRAINED), MOST_TRAINED)
+    return min(max(FEWEST_TRAINED, bench.config.steps // PART), MOST_TRAINED)
 
 
 def _noise(bench: Bench) -> tuple[float, float]:

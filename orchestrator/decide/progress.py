@@ -12,17 +12,17 @@ from orchestrator.config import Config
 
 _POWERS = {"SGD": 1.0, "SGDScheduleFree": 1.0, "DAdaptAdam": 0.0, "Prodigy": 0.0}  # the last find their own step size
 _ADAPTIVE = 0.5
-HALF = 10  # times what a 20th of a run is
+PART = 30  # of a run, after which the noise scale is seen
 _RATES = ("rate", "known_lr", "near")  # of the lr group
 
 
 def mean_noise(first: float, early: float) -> float:
-    """The noise scale to expect over a run, of which so much was seen at its first step and after a 20th of it.
+    """The noise scale to expect over a run, of which so much was seen at its first step and after a PART-th of it.
 
-    It grows while a model trains (section 4.1): what it grew by is taken to be added with every further 20th, so that
+    It grows while a model trains (section 4.1): what it grew by is taken to be added with every further part, so that
     the mean is what it would be half way. Where it did not grow early, it is not expected to.
     """
-    return early + (HALF - 1) * max(early - first, 0.0)
+    return early + (PART / 2 - 1) * max(early - first, 0.0)
 
 
 def steps_needed(steps: int, samples: int, other: int, noise: float) -> int:

@@ -74,8 +74,8 @@ class AutoLRS(Policy):
         self._options = options or AutoLRSOptions()
         self._options.check(steps)
         self._steps = steps
-        also, near = self._options.searched_also(steps), self._options.near is not None
-        self._plan = plan_search(steps, also, self._options.doublings, near)
+        also = self._options.searched_also(steps)
+        self._plan = plan_search(steps, also, self._options.doublings, self._options.narrow)
         self._validate_every = self._options.validate_every or usual_validate_every(steps)
         self._state = _State(*self._options.interval(), end=steps, level=self._options.known_level(steps))
         if self._state.level is None:

@@ -2,7 +2,8 @@
 
 Five rates for T/40 steps, the best two of them on to T/20, where the winner just goes on; to T/10 where no average
 shows early what a rate is worth. Arms that are behind halfway through the first rung end there. Only the losers' steps
-are lost: 0.125 T at most, or 0.175 T. Around a rate that did well before three are enough: 0.075 T, or 0.125 T.
+are lost: 0.125 T at most, or 0.175 T. In a decade and a half, as around a rate that did well before, three rates are
+enough: 0.075 T, or 0.125 T.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from orchestrator.learning_rate.dimensions import FACTORS, check_dimensions, lea
 
 LEAST_RUNG = 20  # steps; less says nothing about a rate
 GRID = (2, 1, 3, 0)  # the order in which the middles of four equal parts of the interval are tried
-NEAR_GRID = (1, 0, 2)  # the same of three, where the interval lies around a rate that did well before
+NARROW_GRID = (1, 0, 2)  # the same of three, in a narrow interval
 LEADERS = 2
 WHOLE_SEARCH = 600  # steps from which on the full search is worth its cost; below, one rung with fewer arms
 SEARCH_SHARE = 0.2  # of the budget, at most, in runs shorter than that
@@ -32,6 +33,7 @@ USUAL_INTERVALS = {  # by the optimizer's class; where a rate acts on normalised
 }
 ANY_OPTIMIZER = (1e-4, 1.0)
 AROUND = 10**0.75  # how far from a rate that did well before the next is searched
+NARROW = 1.001 * AROUND**2  # an interval's upper end over its lower, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,13 @@ class AutoLRSOptions:
     @property
     def order(self) -> tuple[int, ...]:
         """In which the middles of equal parts of the interval are tried."""
-        return NEAR_GRID if self.near is not None else GRID
+        return NARROW_GRID if self.narrow else GRID
+
+    @property
+    def narrow(self) -> bool:
+        """Whether fewer rates than usual are enough."""
+        low, high = self.interval()
+        return high <= NARROW * low
 
     def searched_also(self, steps: int) -> tuple[str, ...]:
         """What is searched besides the rate, as far as the steps suffice."""
@@ -164,19 +172,18 @@ def smallest_budget() -> int:
     return round((LEAST_ARMS - 1) * LEAST_RUNG / SEARCH_SHARE)
 
 
-def plan_search(steps: int, also: Sequence[str] = (), doublings: int = 1, near: bool = False) -> SearchPlan | None:
+def plan_search(steps: int, also: Sequence[str] = (), doublings: int = 1, narrow: bool = False) -> SearchPlan | None:
     """The search of a run of `steps`, for the rate and what else is named; None where they are too few for any.
 
-    doublings: rungs after the first, each twice as long as the one before. near: whether it goes around a rate that did
-    well before.
+    doublings: rungs after the first, each twice as long as the one before. narrow: whether fewer rates are enough.
     """
     if steps < smallest_budget():
         return None
     first = max(LEAST_RUNG, steps // 40)
     affordable = 1 + int(SEARCH_SHARE * steps) // LEAST_RUNG
-    most = len(NEAR_GRID) if near else len(GRID) + 1  # the last one is proposed
+    most = len(NARROW_GRID) if narrow else len(GRID) + 1  # the last one is proposed
     arms = min(affordable, most)
-    grid = min(arms, len(NEAR_GRID if near else GRID))
+    grid = min(arms, len(NARROW_GRID if narrow else GRID))
     begin = [*_first_rung("grid", first), *(_first_rung("proposal", first) if arms > grid else ())]
     if steps < WHOLE_SEARCH:
         return SearchPlan(grid, tuple(begin), (arms - 1) * first)

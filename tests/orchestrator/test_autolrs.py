@@ -196,8 +196,8 @@ def test_too_few_steps_for_a_search_train_at_a_usual_rate_if_asked_to():
 )
 def test_the_interval_is_what_is_usual_for_the_optimizer(base, low, high):
     rates = sorted(rates_of(AutoLRS(1600, options=AutoLRSOptions(base=base)).ask()))
-    part = (high / low) ** 0.25
-    assert rates == pytest.approx([low * part ** (each + 0.5) for each in range(4)])
+    parts = 3 if high / low < 32 else 4
+    assert rates == pytest.approx([low * (high / low) ** ((each + 0.5) / parts) for each in range(parts)])
 
 
 def test_near_a_rate_that_did_well_before_the_search_is_finer():
