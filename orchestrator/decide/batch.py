@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import harmonic_mean
 from typing import Any
 
 from comm_plans.sizes import shown_seconds
 from orchestrator.decide.bench import STEPS, Bench, cost_of
 from orchestrator.decide.finding import Finding, nothing
-from orchestrator.decide.progress import PART, mean_noise, with_batch
+from orchestrator.decide.progress import PART, SEEN, mean_noise, with_batch
 from orchestrator.decide.recorded import changed
 from orchestrator.errors import UserError
 from orchestrator.learning_rate import make_policy
@@ -16,7 +18,7 @@ from orchestrator.learning_rate.policy import Cost, Probe, Train
 LARGEST = 8  # times the batch that is given
 PAYS = 1.1  # less gain is not worth another training than the given one
 RISE = PAYS ** (1 / 3)  # of samples a second with a doubling; with less the next ones are not worth a try
-BATCHES_AT_FIRST, BATCHES = 4, 8  # of each rank, from which the noise scale is estimated
+BATCHES = 4  # of each rank, from which the noise scale is estimated each time
 FEWEST_TRAINED, MOST_TRAINED = 8, 100  # steps before it is: the PART-th part of the run, within limits
 FEWEST_STEPS = 200  # of a run: with fewer, no rate is found
 EPOCH = 4  # steps, at least, that go through the data once
@@ -104,7 +106,7 @@ def _fits(bench: Bench, size: int) -> bool:
 
 
 def _noise_cost(bench: Bench) -> float:
-    return (BATCHES_AT_FIRST + BATCHES) * bench.alone + _trained_steps(bench) * bench.seconds
+    return (1 + len(SEEN)) * BATCHES * bench.alone + _trained_steps(bench) * bench.seconds
 
 
 def _trained_steps(bench: Bench) -> int:
@@ -112,18 +114,23 @@ def _trained_steps(bench: Bench) -> int:
 
 
 def _noise(bench: Bench) -> tuple[float, float]:
-    """The noise scale at the beginning, and after some steps as the policy begins with them."""
+    """The noise scale at the beginning, and after some steps as the policy begins with them.
+
+    Of several looks the harmonic mean: what varies is the gradient below the fraction.
+    """
     job, config = bench.job, bench.config
-    first = job.noise_scale(BATCHES_AT_FIRST)
+    first = job.noise_scale(BATCHES)
     action = make_policy(config.lr, config.steps, config.seed).ask()
     assert isinstance(action, Probe | Train)
     schedule = action.candidates[0] if isinstance(action, Probe) else action.schedule
     job.keep(_BEGINNING)
-    job.train([schedule.rate(step) for step in range(_trained_steps(bench))])
-    early = job.noise_scale(BATCHES)
+    looks = []
+    for begin, end in pairwise([0, *(round(part * _trained_steps(bench)) for part in SEEN)]):
+        job.train([schedule.rate(step) for step in range(begin, end)])
+        looks.append(job.noise_scale(BATCHES))
     job.rewind(_BEGINNING)
     job.forget(_BEGINNING)
-    return first, early
+    return first, harmonic_mean(looks)
 
 
 def _runs(bench: Bench, seconds: dict[int, float], noise: float) -> Iterator[_Better]:

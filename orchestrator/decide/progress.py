@@ -6,23 +6,26 @@ With a batch of B samples a step brings 1 / (1 + noise / B) of what it would wit
 """
 
 from math import ceil
+from statistics import fmean
 from typing import Any
 
 from orchestrator.config import Config
 
 _POWERS = {"SGD": 1.0, "SGDScheduleFree": 1.0, "DAdaptAdam": 0.0, "Prodigy": 0.0}  # the last find their own step size
 _ADAPTIVE = 0.5
-PART = 30  # of a run, after which the noise scale is seen
+PART = 20  # of a run, in which the noise scale is seen
+SEEN = (0.6, 0.7, 0.8, 0.9, 1.0)  # of this part: several times, for it varies by three times from step to step
 _RATES = ("rate", "known_lr", "near")  # of the lr group
 
 
 def mean_noise(first: float, early: float) -> float:
-    """The noise scale to expect over a run, of which so much was seen at its first step and after a PART-th of it.
+    """The noise scale to expect over a run, of which so much was seen at its first step and in a PART-th of it.
 
-    It grows while a model trains (section 4.1): what it grew by is taken to be added with every further part, so that
-    the mean is what it would be half way. Where it did not grow early, it is not expected to.
+    It grows while a model trains (section 4.1): it is taken to grow on as it did, in proportion to the steps, so that
+    the mean is what it will be half way. Where it did not grow early, it is not expected to.
     """
-    return early + (PART / 2 - 1) * max(early - first, 0.0)
+    half = PART / 2 / fmean(SEEN)  # of the run, in units of the steps after which it was seen
+    return early + (half - 1) * max(early - first, 0.0)
 
 
 def steps_needed(steps: int, samples: int, other: int, noise: float) -> int:
