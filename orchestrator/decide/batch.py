@@ -58,7 +58,7 @@ def batch(bench: Bench) -> Finding:
     noise = mean_noise(first, early)
     evidence |= {"noise_scale_at_first": first, "noise_scale_early": early, "noise_scale": noise}
     best = max(_runs(bench, seconds, noise), key=lambda run: run.gain, default=None)
-    words = f"the noise scale, {first:.3g} samples at first and {early:.3g} soon, should be {noise:.3g} on average"
+    words = f"the noise scale is {first:.3g} samples at first, {early:.3g} early, by forecast {noise:.3g} on average"
     if best is None or best.gain < PAYS:
         return Finding({}, evidence, 1.0, f"{words}: larger steps bring less than they take longer")
     return _taken(bench, best, seconds[best.batch_size], evidence, words)
