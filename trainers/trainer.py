@@ -57,7 +57,7 @@ class Trainer:
     ) -> None:
         torch.set_num_threads(options.threads)
         _choose_kernels(options.deterministic)
-        self._task, self._options, self._rank, self._world_size = task, options, rank, world_size
+        self._task, self._rank, self._world_size = task, rank, world_size
         self._stepper = Stepper(task, optimizer, options, rank, world_size)
         self._device, self._splits = self._stepper.device, self._stepper.splits
         self.trials = Trials(self._stepper)
@@ -161,8 +161,7 @@ class Trainer:
                 return metrics if "loss" in metrics else {"loss": self._task.loss(self.model, batch), **metrics}
 
         with self._averaged(), evaluation_mode(self.model, self._options.seed):
-            batch_size = stepper.options.batch_size
-            return mean_scores(score, indices, batch_size, self._rank, self._world_size, self._device)
+            return mean_scores(score, indices, self._options.batch_size, self._rank, self._world_size, self._device)
 
     def evaluate(self) -> tuple[dict[str, float], list[str]]:
         """The task's own evaluation: metrics, and samples for people to read. Called on all ranks, run by rank 0."""
@@ -211,6 +210,10 @@ class Trainer:
     def load_weights(self, path: Path) -> None:
         """Take what `save_weights` wrote, to score it. RuntimeError or DataError where it is another model's."""
         load_weights(self.model, path)
+
+    @property
+    def _options(self) -> TrainerOptions:
+        return self._stepper.options
 
     def _evaluated(self) -> tuple[dict[str, float], list[str]]:
         metrics, samples = self._task.evaluate(self.model, self.step)
