@@ -34,18 +34,22 @@ from lab.life import down, standing, up
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured. arms: the launches of a case; peaks: plain DDP's; shipped: tasks on this machine."""
+    """How much is measured. arms: the launches of a case; peaks: plain DDP's; shipped: tasks on this machine.
+
+    shipped_seeds: more of these short runs, whose start takes a second more or less.
+    """
 
     cases: Sequence[Case]
     arms: Sequence[Arm]
     peaks: Sequence[float]
     shipped: Sequence[Workload]
     seeds: int
+    shipped_seeds: int
 
 
-FULL = Extent(CASES, (ALL, NONE, *WITHOUT.values()), PEAKS, SHIPPED, seeds=2)
+FULL = Extent(CASES, (ALL, NONE, *WITHOUT.values()), PEAKS, SHIPPED, seeds=2, shipped_seeds=5)
 SMALL = (Case("star", replace(LANGUAGE, steps=400)),)
-QUICK = Extent(SMALL, (ALL, WITHOUT["communication"]), PEAKS[1:3], (Workload("tabular"),), seeds=1)
+QUICK = Extent(SMALL, (ALL, WITHOUT["communication"]), PEAKS[1:3], (Workload("tabular"),), seeds=1, shipped_seeds=1)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ def measured(extent: Extent) -> list[Row]:
             own = list(cases)
             keys += _done(kept, _tuned(extent, own, seed), lambda file=file: standing(file))  # type: ignore[misc]
             keys += _done(kept, _launches(extent, own, seed), lambda file=file: ray_lab(file))  # type: ignore[misc]
+    for seed in range(extent.shipped_seeds):
         keys += _done(kept, _on_this_machine(extent, seed), nullcontext)
     return [kept[key] for key in keys]
 
