@@ -147,7 +147,7 @@ def test_what_is_kept_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.
         next(made)
         return rows[-4 + seed]
 
-    nothing = Extent((), (), (), (), seeds=1)
+    nothing = Extent((), (), (), (), seeds=1, shipped_seeds=1)
     monkeypatch.setattr(schedule, "_on_this_machine", todos)
     first = measured(nothing)
     with (tmp_path / "rows.jsonl").open("a") as file:
