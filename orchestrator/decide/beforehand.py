@@ -1,7 +1,7 @@
 """What a launch would decide, in words, before anything is started."""
 
 from orchestrator.config import Config
-from orchestrator.decide.budget import REINVESTED, SHARE
+from orchestrator.decide.budget import LUCRATIVE, REINVESTED, SHARE
 from orchestrator.decide.deciding import ORDER, too_short
 from orchestrator.words import duration_text
 
@@ -13,6 +13,7 @@ def measured(config: Config) -> str:
         return ""
     if too_short(config):
         return f"{', '.join(wanted)}: as given, for the run is over before measuring pays"
-    usual = f"{SHARE:.0%} of the run, and {REINVESTED:.0%} of what was saved already"
+    share = f"{SHARE:.0%} of the run, and {REINVESTED:.0%} of what was saved already"
+    usual = f"{share}, or {LUCRATIVE:.0%} of what can be saved"
     limit = usual if config.decide.seconds is None else duration_text(config.decide.seconds)
     return f"{', '.join(wanted)}, by trial steps before the first one; at most {limit}"

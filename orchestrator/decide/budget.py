@@ -13,7 +13,7 @@ LUCRATIVE = 0.1  # of what it may save at best: costs so small are spent in any 
 class Budget:
     """Seconds, since deciding `begun` by the monotonic clock.
 
-    limit: as configured; None: SHARE of the `run`, and REINVESTED of what has been `saved`.
+    limit: as configured; None: SHARE of the `run`, REINVESTED of what has been `saved`, and whatever is LUCRATIVE.
     """
 
     begun: float
