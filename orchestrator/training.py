@@ -79,7 +79,7 @@ def _trained(
         return overlap(config, ready.world_size, job, replicas, recording)
 
     overlap_steps(deciding.beginning)
-    config = deciding.settled(job, replicas, overlap_steps, recording.emit, before=recording.seconds)
+    config = deciding.settled(job, replicas, overlap_steps, recording.emit)
     policy = make_policy(config.lr, config.steps, config.seed)
     store = SnapshotStore(folder / SNAPSHOTS, config.keep)
     with Saving(job, store, policy, recording.emit, config.snapshot_every_steps) as saving:

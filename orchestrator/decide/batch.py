@@ -7,7 +7,7 @@ from statistics import harmonic_mean
 from typing import Any
 
 from comm_plans.sizes import shown_seconds
-from orchestrator.decide.bench import STEPS, Bench, cost_of
+from orchestrator.decide.bench import Bench, cost_of, trial_steps
 from orchestrator.decide.finding import Finding, nothing
 from orchestrator.decide.progress import PART, SEEN, mean_noise, with_batch
 from orchestrator.decide.recorded import changed
@@ -44,6 +44,8 @@ def batch(bench: Bench) -> Finding:
     given = bench.config.batch_size
     if not _fits(bench, 2 * given):
         return nothing("there are too few data, or there is too little memory, for twice as many samples")
+    if not bench.budget.allows(_trial_cost(2 * bench.seconds) + _noise_cost(bench), _saving(bench, LARGEST)):
+        return nothing(_TOO_SHORT)
     seconds = {given: bench.seconds, **dict(_trials(bench))}
     if len(seconds) == 1:
         return nothing(_TOO_SHORT)
@@ -52,7 +54,7 @@ def batch(bench: Bench) -> Finding:
     bench.job.use_batch(given)
     if speedup < PAYS:
         return Finding({}, evidence, 1.0, f"another batch takes at most {speedup:.2f} times as many samples a second")
-    if not bench.budget.allows(_noise_cost(bench), bench.run_seconds * (1 - 1 / speedup)):
+    if not bench.budget.allows(_noise_cost(bench), _saving(bench, speedup)):
         return Finding({}, evidence, 1.0, _TOO_SHORT)
     first, early = _noise(bench)
     noise = mean_noise(first, early)
@@ -80,8 +82,8 @@ def _trials(bench: Bench) -> Iterator[tuple[int, float]]:
     """Batches and the seconds of a step with them: larger ones while samples a second rise, else a smaller one."""
     size, best = bench.config.batch_size, bench.seconds
     while size < LARGEST * bench.config.batch_size:
-        size, cost = 2 * size, 2 * best * (STEPS + 1)
-        if not _fits(bench, size) or not bench.budget.allows(cost, bench.run_seconds / 2):
+        size *= 2
+        if not _fits(bench, size) or not bench.budget.allows(_trial_cost(2 * best), _saving(bench, 2)):
             return
         seconds = _tried(bench, size)
         yield size, seconds
@@ -103,6 +105,16 @@ def _fits(bench: Bench, size: int) -> bool:
     samples = size * config.accumulate * config.cluster.workers
     sharing = 1 if config.cluster.gpus_per_worker else config.cluster.workers
     return EPOCH * samples <= bench.job.training_samples() and held * sharing <= MEMORY * free
+
+
+def _saving(bench: Bench, speedup: float) -> float:
+    """Seconds that a batch saves at best with which so many times as many samples a second are taken."""
+    return bench.run_seconds * (1 - min(1.0, max(1 / speedup, FEWEST_STEPS / bench.config.steps)))
+
+
+def _trial_cost(seconds: float) -> float:
+    """Of a batch with which a step is expected to take so many seconds."""
+    return seconds * trial_steps(seconds)
 
 
 def _noise_cost(bench: Bench) -> float:

@@ -12,7 +12,7 @@ from orchestrator.learning_rate import make_policy
 from orchestrator.learning_rate.policy import Cost
 
 STEPS = 2  # timed ones of a trial, after one for nothing
-SHORT, MORE_STEPS = 0.02, 8  # seconds of a step so short that more of them are timed
+SHORT, MORE_STEPS = 0.02, 5  # seconds of a step so short that more of them are timed
 FASTER = 1.03  # what is not faster by more is noise
 
 
@@ -60,21 +60,20 @@ class Tryable(Protocol):
 class Bench:
     """`job` is tried out; what is decided is done on its `replicas` too.
 
-    begun: when deciding did, by the monotonic clock. before: seconds that the run had taken then. seconds: of a step as
-    things stand; exposed: of these, those in which ranks wait for one another's gradients.
+    begun: when deciding did, by the monotonic clock. seconds: of a step as things stand; exposed: of these, those in
+    which ranks wait for one another's gradients.
     """
 
     config: Config
     job: Tryable
     replicas: Sequence[Tryable]
     begun: float
-    before: float
     seconds: float
     exposed: float
     budget: Budget = field(init=False)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.begun, self.before + self.run_seconds, self.config.decide.seconds)
+        self.budget = Budget(self.begun, self.run_seconds, self.config.decide.seconds)
 
     @property
     def jobs(self) -> Sequence[Tryable]:
@@ -105,6 +104,11 @@ def quickest(job: Tryable, together: bool = True) -> float:
     """Seconds of a step: what else the machine does only ever makes it longer."""
     seconds = min(job.trial_seconds(STEPS, together))
     return min(seconds, *job.trial_seconds(MORE_STEPS, together)) if seconds < SHORT else seconds
+
+
+def trial_steps(seconds: float) -> int:
+    """Steps that `quickest` takes where one is expected to take so many seconds."""
+    return STEPS + 1 + (MORE_STEPS + 1 if seconds < SHORT else 0)
 
 
 def all_steps(config: Config) -> int:

@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from time import monotonic
 
-SHARE = 0.03  # of the run, that deciding may take where it gains nothing
+SHARE = 0.03  # of the run's steps, that deciding may take where it gains nothing
 REINVESTED = 0.5  # of what decisions have saved, that further ones may take
 WORTH = 0.5  # of what a decision may save at best, that it may cost: it mostly saves less
-LUCRATIVE = 0.1  # of what it may save at best: costs so small are spent in any case
+LUCRATIVE = 0.2  # of what it may save at best: costs so small are spent in any case
 
 
 @dataclass
 class Budget:
     """Seconds, since deciding `begun` by the monotonic clock.
 
-    limit: as configured; None: SHARE of the `run`, REINVESTED of what has been `saved`, and whatever is LUCRATIVE.
+    limit: as configured; None: SHARE of the `run`, which is what its steps take, REINVESTED of what has been `saved`,
+    and whatever is LUCRATIVE.
     """
 
     begun: float

@@ -55,15 +55,13 @@ class Deciding:
         """Whether something is decided on these workers."""
         return self._why_not is None and what in self._open
 
-    def settled(
-        self, job: Tryable, replicas: Sequence[Tryable], search: Search, emit: Emit, before: float = 0.0
-    ) -> Config:
+    def settled(self, job: Tryable, replicas: Sequence[Tryable], search: Search, emit: Emit) -> Config:
         """Decide what is open, and let the workers do so; the configuration from now on.
 
-        search: finds a pipeline for the workers, and lets them follow. before: seconds that the run has taken so far.
+        search: finds a pipeline for the workers, and lets them follow.
         """
         begun = monotonic()
-        bench = self._bench(job, replicas, begun, before)
+        bench = self._bench(job, replicas, begun)
         for what in self._open:
             finding = self._finding(what, bench, search)
             ended = monotonic()
@@ -77,7 +75,7 @@ class Deciding:
             emit(event)
         return self._config
 
-    def _bench(self, job: Tryable, replicas: Sequence[Tryable], begun: float, before: float) -> Bench | None:
+    def _bench(self, job: Tryable, replicas: Sequence[Tryable], begun: float) -> Bench | None:
         """None where nothing is to be tried."""
         if not any(map(self.tries, _TRIED)):
             return None
@@ -87,7 +85,7 @@ class Deciding:
                 each.go_by_plan_from(None)
         seconds = quickest(job)
         alone = quickest(job, together=False) if config.cluster.workers > 1 else seconds
-        return Bench(config, job, replicas, begun, before, seconds, max(0.0, seconds - alone))
+        return Bench(config, job, replicas, begun, seconds, max(0.0, seconds - alone))
 
     def _finding(self, what: str, bench: Bench | None, search: Search) -> Finding:
         if what == "rate":

@@ -323,7 +323,7 @@ def test_a_dry_run_says_what_would_be_decided() -> None:
     assert measured(configure()) == ""
     assert measured(configure("decide=all", "steps=4000")) == (
         "communication, batch, overlap, rate, by trial steps before the first one; "
-        "at most 3% of the run, and 50% of what was saved already, or 10% of what can be saved"
+        "at most 3% of the run, and 50% of what was saved already, or 20% of what can be saved"
     )
     assert "at most 1 min 00 s" in measured(configure("decide=all", "decide.seconds=60", "decide.rate=given"))
     assert "over before measuring pays" in measured(configure("decide=all", "lr=constant", "steps=100"))
