@@ -115,11 +115,14 @@ class ScheduleFreeMuon(Optimizer):
         weight = group["k"] ** group["r"] * group["lr_max"] ** 2
         group["weight_sum"] += weight
         newest = weight / group["weight_sum"] if group["weight_sum"] else 0.0
-        for parameter, step in steps:
-            z = self.state[parameter]["z"]
-            step = step.add(parameter, alpha=group["weight_decay"])
-            parameter.lerp_(z, newest).add_(step, alpha=rate * (share * (1 - newest) - 1))
-            z.sub_(step, alpha=rate)
+        if not steps:
+            return
+        parameters, moves = [list(each) for each in zip(*steps, strict=True)]
+        iterates = [self.state[parameter]["z"] for parameter in parameters]
+        torch._foreach_add_(moves, parameters, alpha=group["weight_decay"])
+        torch._foreach_lerp_(parameters, iterates, newest)
+        torch._foreach_add_(parameters, moves, alpha=rate * (share * (1 - newest) - 1))
+        torch._foreach_sub_(iterates, moves, alpha=rate)
 
     @torch.no_grad()
     def _turn(self, training: bool) -> None:
@@ -137,9 +140,9 @@ class ScheduleFreeMuon(Optimizer):
 def orthogonal(matrices: Tensor) -> Tensor:
     """Matrices (count, rows, columns) with their singular values brought near one, by Newton and Schulz's iteration."""
     wide = matrices if matrices.shape[-2] <= matrices.shape[-1] else matrices.mT
-    x: Tensor = wide / (wide.norm(dim=(-2, -1), keepdim=True) + TINY)
+    x: Tensor = (wide / (wide.norm(dim=(-2, -1), keepdim=True) + TINY)).contiguous()
     a, b, c = NEWTON_SCHULZ
     for _ in range(ITERATIONS):
         gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x if wide is matrices else x.mT

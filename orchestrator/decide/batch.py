@@ -1,6 +1,6 @@
 """How many samples a worker takes at once: those with which the whole run, brought equally far, is over soonest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import harmonic_mean
@@ -59,11 +59,18 @@ def batch(bench: Bench) -> Finding:
     first, early = _noise(bench)
     noise = mean_noise(first, early)
     evidence |= {"noise_scale_at_first": first, "noise_scale_early": early, "noise_scale": noise}
-    best = max(_runs(bench, seconds, noise), key=lambda run: run.gain, default=None)
+    runs = [run for run in _runs(bench, seconds, noise) if run.gain >= PAYS]
     words = f"the noise scale is {first:.3g} samples at first, {early:.3g} early, by forecast {noise:.3g} on average"
-    if best is None or best.gain < PAYS:
+    if not runs:
         return Finding({}, evidence, 1.0, f"{words}: larger steps bring less than they take longer")
+    best = _smallest_of_the_best(runs)
     return _taken(bench, best, seconds[best.batch_size], evidence, words)
+
+
+def _smallest_of_the_best(runs: Sequence[_Better]) -> _Better:
+    """A larger batch has to be better by as much as pays: noise grows, so that it is behind for most of the run."""
+    most = max(run.gain for run in runs)
+    return min((run for run in runs if run.gain * PAYS >= most), key=lambda run: run.batch_size)
 
 
 def _taken(bench: Bench, best: _Better, seconds: float, evidence: dict[str, float], words: str) -> Finding:

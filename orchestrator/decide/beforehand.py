@@ -13,7 +13,7 @@ def measured(config: Config) -> str:
         return ""
     if too_short(config):
         return f"{', '.join(wanted)}: as given, for the run is over before measuring pays"
-    share = f"{SHARE:.0%} of the run, and {REINVESTED:.0%} of what was saved already"
+    share = f"{SHARE:.0%} of what its steps take, and {REINVESTED:.0%} of what was saved already"
     usual = f"{share}, or {LUCRATIVE:.0%} of what can be saved"
     limit = usual if config.decide.seconds is None else duration_text(config.decide.seconds)
     return f"{', '.join(wanted)}, by trial steps before the first one; at most {limit}"
