@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 ORCHESTRATE = str(Path(sys.executable).with_name("orchestrate"))
 TASK = ["task=tabular", "lr=cosine", "cluster.workers=1", "lr.rate=1e-4..1e-1", "search=random", "evaluation=none"]
-SHORT, LONG = 100, 12_000  # steps: seconds, and most of a minute
+SHORT, LONG = 100, 24_000  # steps: seconds, and most of a minute
 BARE = "tune"
 _QUIET = {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "RAY_AIR_NEW_OUTPUT": "0"}
 
