@@ -94,6 +94,14 @@ def test_no_figure_is_made_up_where_a_run_fails(rows: list[dict]) -> None:
     assert summary["missed"][f"{CASE}: speedup"] == "all, seed 1, failed: no room"
 
 
+def test_where_the_default_is_at_its_last_loss_early_both_are_held_to_that(rows: list[dict]) -> None:
+    for each in rows:
+        if each["part"] == "local":
+            early = 5 if each["arm"] == NONE.name else 6
+            each.update(curve_seconds=[early, 50], curve_losses=[0.4, 0.5])
+    assert summarise(rows)["decide_all_worst_slowdown"] == pytest.approx(6 / 5)
+
+
 def test_a_launch_that_ends_well_above_the_default_has_no_slowdown(rows: list[dict]) -> None:
     rows[-1]["curve_losses"] = [0.9, 0.53]
     summary = summarise(rows)

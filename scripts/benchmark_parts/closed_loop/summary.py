@@ -87,18 +87,20 @@ def gain(rows: Sequence[Row], without: str) -> float:
 
 
 def slowdown(rows: Sequence[Row]) -> float:
-    """Of one task: when a launch that decides is where the default ends, by when the default is there.
+    """Of one task: when a launch that decides first is where the default ends, by when the default first is there.
 
-    A launch that ends a little above counts with its whole time.
+    Of a launch that ends a little above the whole time counts, by the default's.
     """
 
     def one(seed: int) -> float:
         default, ours = (curve_of(_row(rows, arm, seed)) for arm in (NONE.name, ALL.name))
         end = default.losses[-1]
-        reached = ours.reached(end)
-        if reached is None and ours.losses[-1] > AS_GOOD * end:
+        here, there = default.reached(end), ours.reached(end)
+        if here is not None and there is not None:
+            return there / here
+        if ours.losses[-1] > AS_GOOD * end:
             raise MissedError(f"{ALL.name}, seed {seed}, ended at {ours.losses[-1]:.4g}, the default at {end:.4g}")
-        return (reached or ours.seconds[-1]) / default.seconds[-1]
+        return ours.seconds[-1] / default.seconds[-1]
 
     return _over_seeds(rows, one)
 
