@@ -89,7 +89,7 @@ def gain(rows: Sequence[Row], without: str) -> float:
 def slowdown(rows: Sequence[Row]) -> float:
     """Of one task: when a launch that decides first is where the default ends, by when the default first is there.
 
-    Of a launch that ends a little above the whole time counts, by the default's.
+    Where it ends a little above and never is there, the whole runs are compared.
     """
 
     def one(seed: int) -> float:
