@@ -36,10 +36,10 @@ class ScheduleFreeMuon(Optimizer):
         params: Iterable[Any],
         lr: float = 0.01,
         momentum: float = 0.9,
-        betas: tuple[float, float] = (0.8, 0.99),
+        betas: tuple[float, float] = (0.7, 0.99),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
-        r: float = 0.5,
+        r: float = 1.0,
     ) -> None:
         if not (0 < betas[0] <= 1 and 0 <= betas[1] < 1):
             raise ValueError(f"betas are {tuple(betas)}: set the first above 0 and to 1 at most, the second below 1.")

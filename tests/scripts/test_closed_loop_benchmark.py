@@ -102,11 +102,11 @@ def test_where_the_default_is_at_its_last_loss_early_both_are_held_to_that(rows:
     assert summarise(rows)["decide_all_worst_slowdown"] == pytest.approx(6 / 5)
 
 
-def test_a_launch_that_ends_well_above_the_default_has_no_slowdown(rows: list[dict]) -> None:
-    rows[-1]["curve_losses"] = [0.9, 0.53]
+def test_a_launch_that_ends_above_the_default_in_the_mean_has_no_slowdown(rows: list[dict]) -> None:
+    rows[-1]["curve_losses"] = [0.9, 0.51]
     summary = summarise(rows)
     assert summary["decide_all_worst_slowdown"] is None
-    assert summary["missed"]["tabular"] == "all, seed 1, ended at 0.53, the default at 0.5"
+    assert summary["missed"]["tabular"] == "all ended at 0.51 in the mean, the default at 0.5"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -13,6 +13,10 @@ from comm_plans.runtime.transport import TransportError
 LONGEST_LINE = 1000
 
 
+class Told(TransportError):  # noqa: N818 - says how it is known
+    """A peer's last words."""
+
+
 class Lifeline(End):
     """Says now and then how many jobs this rank has begun, and at last why it gives up; hears the same from a peer.
 
@@ -33,7 +37,7 @@ class Lifeline(End):
             self.socket.send(words.replace("\n", " ").encode()[:LONGEST_LINE] + b"\n")
 
     def ready(self) -> None:
-        """Listen. Raises TransportError with the peer's last words."""
+        """Listen. Raises Told with the peer's last words."""
         try:
             heard = self.socket.recv(4096)
         except BlockingIOError:
@@ -46,7 +50,7 @@ class Lifeline(End):
         *lines, self.rest = (self.rest + heard).split(b"\n")
         for line in lines:
             if not line.isdigit():
-                raise TransportError(line.decode(errors="replace"))
+                raise Told(line.decode(errors="replace"))
             self.begun = int(line)
 
     def silent(self, now: float, patience: float) -> bool:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TypeVar
 
 from comm_plans.runtime.streams.ends import Bell, End, Inlet, Lost, Outlet
-from comm_plans.runtime.streams.lifeline import Lifeline
+from comm_plans.runtime.streams.lifeline import Lifeline, Told
 from comm_plans.runtime.streams.wires import Phase, Wire
 from comm_plans.runtime.transport import Job, TransportError
 
@@ -145,10 +145,15 @@ class Progress:
         return bool(self._jobs)
 
     def _fail(self, error: TransportError) -> None:
-        """Tell the neighbours why, unless they may be content; close everything, fail all jobs."""
+        """Tell the neighbours why, unless they may be content; close everything, fail all jobs.
+
+        What was told is passed on even by a rank with nothing to do: it closes its connections, and a neighbour that
+        waits for its data may see that before it hears the reason from anyone else.
+        """
         self.failure = error
-        for lifeline in self._all(Lifeline) if self._pending() else ():
-            lifeline.say(str(error))
+        if self._pending() or isinstance(error, Told):
+            for lifeline in self._all(Lifeline):
+                lifeline.say(str(error))
         for ends in self._ends.values():
             _close(ends.values())
         while self._jobs:
@@ -160,7 +165,7 @@ class Progress:
             for lifeline in self._all(Lifeline):
                 if lifeline.peer == lost.peer:
                     lifeline.ready()
-        except TransportError as told:
+        except Told as told:
             return told
         return lost
 

@@ -27,6 +27,7 @@ from comm_plans.runtime.transport import Job, TransportError
 
 Programs = tuple[RankProgram, ...]
 PACED = lower(solve(two_boxes(), "all_reduce"))  # 10 MB take about a second
+RING = lower(solve(fabric("ring:ranks=4"), "all_reduce"))
 MESH = lower(solve(fabric("full_mesh:ranks=4"), "all_reduce"))
 
 
@@ -115,6 +116,20 @@ def test_a_rank_that_never_comes_is_given_up() -> None:
     results = run_ranks(4, never_come, MESH, lost={1})
     for message in results[:1] + results[2:]:
         assert message.startswith("rank 1 did not come to the collective within 1.5 s")
+
+
+def come_one_by_one(rank: int, store: dist.Store, programs: Programs) -> str:
+    transport = StreamTransport(store, timeout=1.5)
+    summed(transport, programs[rank])
+    if rank in (1, 3):
+        time.sleep(20)
+    time.sleep(rank / 4)  # 0 gives up first and tells 1 and 3, which have nothing to do and close; 2 sees but them
+    return failing(transport, programs[rank], 1000)[0]
+
+
+def test_a_rank_with_nothing_to_do_passes_on_what_it_was_told() -> None:
+    for message in run_ranks(4, come_one_by_one, RING, lost={1, 3})[::2]:
+        assert message.startswith("rank 1, 3 did not come to the collective within 1.5 s")
 
 
 def disagree(rank: int, store: dist.Store) -> str:
