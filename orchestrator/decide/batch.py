@@ -7,7 +7,7 @@ from statistics import harmonic_mean
 from typing import Any
 
 from comm_plans.sizes import shown_seconds
-from orchestrator.decide.bench import Bench, cost_of, trial_steps
+from orchestrator.decide.bench import Bench, cost_of, pace, trial_steps
 from orchestrator.decide.finding import Finding, nothing
 from orchestrator.decide.progress import PART, SEEN, mean_noise, with_batch
 from orchestrator.decide.recorded import changed
@@ -81,7 +81,7 @@ def _taken(bench: Bench, best: _Better, seconds: float, evidence: dict[str, floa
         f"{bench.config.steps:,} of {shown_seconds(bench.seconds)}"
     )
     evidence |= {"train_steps": best.cost.train_steps, "probe_steps": best.cost.probe_steps}
-    bench.seconds = seconds
+    bench.seconds, bench.exposed = pace(bench.job, bench.config)  # steps that take longer hide more by themselves
     return Finding(best.chosen, evidence, best.gain, reason)
 
 

@@ -106,6 +106,13 @@ def quickest(job: Tryable, together: bool = True) -> float:
     return min(seconds, *job.trial_seconds(MORE_STEPS, together)) if seconds < SHORT else seconds
 
 
+def pace(job: Tryable, config: Config) -> tuple[float, float]:
+    """Seconds of a step, and those of them in which ranks wait for one another's gradients."""
+    seconds = quickest(job)
+    alone = quickest(job, together=False) if config.cluster.workers > 1 else seconds
+    return seconds, max(0.0, seconds - alone)
+
+
 def trial_steps(seconds: float) -> int:
     """Steps that `quickest` takes where one is expected to take so many seconds."""
     return STEPS + 1 + (MORE_STEPS + 1 if seconds < SHORT else 0)

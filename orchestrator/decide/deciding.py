@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.config import Config
 from orchestrator.decide.batch import batch
-from orchestrator.decide.bench import STEPS, Bench, Tryable, all_steps, cost_of, quickest
+from orchestrator.decide.bench import STEPS, Bench, Tryable, all_steps, cost_of, pace
 from orchestrator.decide.budget import SHARE
 from orchestrator.decide.communication import can_go_by_plan, communication
 from orchestrator.decide.finding import Finding, nothing
@@ -83,9 +83,7 @@ class Deciding:
         if self.tries("communication") and self.choice.plans:
             for each in (job, *replicas):
                 each.go_by_plan_from(None)
-        seconds = quickest(job)
-        alone = quickest(job, together=False) if config.cluster.workers > 1 else seconds
-        return Bench(config, job, replicas, begun, seconds, max(0.0, seconds - alone))
+        return Bench(config, job, replicas, begun, *pace(job, config))
 
     def _finding(self, what: str, bench: Bench | None, search: Search) -> Finding:
         if what == "rate":

@@ -31,12 +31,16 @@ def configure(*overrides: str) -> Config:
 
 @dataclass
 class Machine:
-    """Steps take `fixed` + `each` · batch seconds, and `exposed` of waiting; sums take `sums` by way and byte."""
+    """Steps take `fixed` + `each` · batch seconds, and `exposed` of waiting; sums take `sums` by way and byte.
+
+    hides: whether batches of more than four samples hide all waiting.
+    """
 
     fixed: float = 0.01
     each: float = 0.001
     exposed: float = 0.0
     planned: float = 0.0  # seconds of waiting by plan
+    hides: bool = False
     noise: tuple[float, float] = (10.0, 1000.0)
     samples: int = 10**6
     held: int = 10**8
@@ -52,6 +56,7 @@ class Machine:
     def trial_seconds(self, steps: int, together: bool = True) -> list[float]:
         self.done.append("steps" if together else "alone")
         waiting = self.exposed if self.by_plan is None else self.planned
+        together = together and not (self.hides and self.batch_size > 4)
         return [self.fixed + self.each * self.batch_size + (waiting if together else 0.0)] * steps
 
     def trial_sums(self, sizes: Sequence[int], rounds: int) -> dict[str, list[list[float]]]:
@@ -211,6 +216,14 @@ def test_a_search_for_a_pipeline_is_made_where_it_can_pay() -> None:
     assert events["overlap"].evidence["ddp_step_seconds"] == pytest.approx(
         1.5 * events["overlap"].evidence["8 buckets_step_seconds"]
     )
+
+
+@pytest.mark.parametrize(("hides", "mode"), [(False, "searched"), (True, "off")])
+def test_whether_a_pipeline_can_pay_is_asked_of_the_batch_that_is_taken(hides: bool, mode: str) -> None:
+    machine = Machine(fixed=0.2, exposed=0.2, planned=0.2, hides=hides)
+    events, config, _ = decided(machine, "clip=null", "steps=20000", ddp=1.5)
+    assert config.batch_size > 4
+    assert config.overlap.mode == mode
 
 
 def test_a_short_run_measures_nothing_unless_it_is_told_how_long_it_may() -> None:
