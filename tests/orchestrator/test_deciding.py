@@ -221,7 +221,7 @@ def test_a_search_for_a_pipeline_is_made_where_it_can_pay() -> None:
 @pytest.mark.parametrize(("hides", "mode"), [(False, "searched"), (True, "off")])
 def test_whether_a_pipeline_can_pay_is_asked_of_the_batch_that_is_taken(hides: bool, mode: str) -> None:
     machine = Machine(fixed=0.2, exposed=0.2, planned=0.2, hides=hides)
-    events, config, _ = decided(machine, "clip=null", "steps=20000", ddp=1.5)
+    _, config, _ = decided(machine, "clip=null", "steps=20000", ddp=1.5)
     assert config.batch_size > 4
     assert config.overlap.mode == mode
 
